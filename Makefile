@@ -1,0 +1,38 @@
+# Verbs: make demo | test | test-slow | format | clean. Each sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup demo test test-slow lint types format clean
+
+setup: $(VENV)/.done
+
+$(VENV)/.done: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "labelsieve needs Python 3.11 or newer; $(PYTHON) is older. Use: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/labelsieve demo
+
+test: lint types
+	$(BIN)/pytest -m "not slow and not gpu"
+
+test-slow: setup
+	$(BIN)/pytest -m "slow"
+
+lint: setup
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+
+types: setup
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build src/labelsieve.egg-info

@@ -1,0 +1,25 @@
+"""What goes wrong on the user's side, said so that the user can mend it: the thing, the place, the remedy.
+
+`ToolError` ends a command with exit code 1, `UsageError` with 2. Neither shows a traceback.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ToolError(Exception):
+    """Something outside the program is wrong: a file, a label, a disk."""
+
+    exit_code = 1
+
+
+class UsageError(ToolError):
+    """The command or the call was written wrongly."""
+
+    exit_code = 2
+
+
+def suggest(word: str, choices: Iterable[str]) -> str:
+    """` (did you mean "cat"?)` for the nearest choice, or an empty string when none is near."""
+    near = get_close_matches(str(word), list(choices), n=1, cutoff=0.5)
+    return f' (did you mean "{near[0]}"?)' if near else ""
