@@ -1,0 +1,25 @@
+"""Networks: pictures (B, C, H, W) go in, (logits (B, K), features v (B, D)) come out. A plain dict is the registry."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from labelsieve.errors import UsageError, suggest
+from labelsieve.nets.preact import PreActResNet18
+from labelsieve.nets.small import SmallNet
+
+NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
+    "small": lambda channels, classes: SmallNet(channels, classes),
+    "small-wide": lambda channels, classes: SmallNet(channels, classes, width=64),
+    "preact-resnet18": lambda channels, classes: PreActResNet18(channels, classes),
+}
+
+
+def build(name: str, channels: int, classes: int, seed: int) -> nn.Module:
+    """The named network with weights drawn from the seed alone; the caller's random state is left as it was."""
+    if name not in NETWORKS:
+        raise UsageError(f'network "{name}" is not known{suggest(name, NETWORKS)}; there are: {", ".join(NETWORKS)}')
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return NETWORKS[name](channels, classes)

@@ -1,0 +1,63 @@
+"""How well the cleaners and networks do, measured against true labels. Nothing that trains or cleans imports this."""
+
+import math
+
+import numpy as np
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+
+def auc(chance: Tensor, clean: Tensor) -> float | None:
+    """Area under the ROC curve of the clean chance (N,) against what is really clean (N,); None if only one kind exists."""
+    truth = clean.cpu().numpy()
+    if truth.all() or not truth.any():
+        return None
+    return float(roc_auc_score(truth, np.nan_to_num(chance.cpu().double().numpy())))
+
+
+def precision_recall(taken: Tensor, right: Tensor) -> tuple[float | None, float | None]:
+    """Of the taken (N,) how many are right (N,), and of the right how many are taken; None where there are none."""
+    taken, right = taken.cpu().bool(), right.cpu().bool()
+    both = int((taken & right).sum())
+    return (
+        both / int(taken.sum()) if taken.any() else None,
+        both / int(right.sum()) if right.any() else None,
+    )
+
+
+def divergence(teacher: Tensor, judge: Tensor) -> float:
+    """Appendix A.4: mean over samples of KL(q(z') || q(z)), both Bernoulli."""
+    p = teacher.double().clamp(1e-6, 1 - 1e-6)
+    q = judge.double().clamp(1e-6, 1 - 1e-6)
+    return float((p * (p / q).log() + (1 - p) * ((1 - p) / (1 - q)).log()).mean())
+
+
+def consistency(teacher: Tensor, judge: Tensor, teacher_threshold: float, tau: float) -> float:
+    """Appendix A.4: the share of samples on which both cleaners decide alike."""
+    return float(((teacher > teacher_threshold) == (judge > tau)).double().mean())
+
+
+def accuracy(scores: Tensor, labels: Tensor) -> float:
+    """Percent of rows (N, K) whose highest score is the label's."""
+    if len(labels) == 0:
+        return math.nan
+    return 100 * float((scores.argmax(1) == labels.to(scores.device)).double().mean())
+
+
+def collapse(clean: Tensor, predicted: Tensor, classes: int) -> str | None:
+    """In words, when a partition has collapsed: almost nothing or everything clean, or one class swallows the rest.
+
+    A class counts as swallowing when over half of all predictions are its, with more than two classes to choose from and
+    over three times what its share would be.
+    """
+    share = float(clean.double().mean())
+    if share < 0.01:
+        return f"almost nothing counts as clean ({100 * share:.1f} % of the labels)"
+    if share > 0.995:
+        return f"almost everything counts as clean ({100 * share:.1f} % of the labels)"
+    counts = torch.bincount(predicted.cpu(), minlength=classes).double() / max(len(predicted), 1)
+    largest = float(counts.max())
+    if classes > 2 and largest > 0.5 and largest > 3 / classes:
+        return f"class {int(counts.argmax())} swallows the rest ({100 * largest:.0f} % of all predictions)"
+    return None

@@ -1,0 +1,77 @@
+"""Everything that carries the paper's index (r): a network, its optimiser, its mixture, its prototypes. All state is here."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from labelsieve.method.cleaners import Cleaner, MixtureCleaner
+from labelsieve.method.momentum import momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.recipe import Recipe
+
+
+class Judge(Cleaner, Protocol):
+    """A cleaner by prototypes: it has a learning rate, which drops with the network's, and can classify."""
+
+    lr: float
+
+    def classify(self, features: Tensor) -> Tensor:
+        """Scores (N, K) of features (N, D)."""
+
+
+class Learner:
+    """Network (r) with all it has learnt. `judge` is None where the mixture alone divides."""
+
+    def __init__(
+        self,
+        number: int,
+        network: nn.Module,
+        recipe: Recipe,
+        mean: Sequence[float],
+        std: Sequence[float],
+        teacher: MixtureCleaner,
+        judge: Judge | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.number = number
+        self.network = network.to(device)
+        self.optimiser = sgd(self.network.parameters(), recipe.lr, recipe.momentum, recipe.weight_decay)
+        self.teacher = teacher
+        self.judge = judge
+        shape = (1, -1, 1, 1)
+        self.mean = torch.tensor(mean, device=device).view(shape) * 255
+        self.std = torch.tensor(std, device=device).view(shape) * 255
+
+    def look(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (B, K) and features (B, D) of pixels 0..255, bytes or mixtures of bytes.
+
+        Normalisation is affine and mixing shares add up to 1, so pixels may be mixed before they are normalised.
+        """
+        logits, features = self.network((pixels.float() - self.mean) / self.std)
+        return logits.float(), features
+
+    def set_lr(self, lr: float) -> None:
+        """Ruling 4: the prototypes' learning rate drops by the same factor as the network's."""
+        before = self.optimiser.param_groups[0]["lr"]
+        set_lr(self.optimiser, lr)
+        if self.judge is not None and before != lr:
+            self.judge.lr *= lr / before
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All state as one flat table of tensors."""
+        state = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        state |= {f"optimiser.{name}": value for name, value in momenta(self.optimiser).items()}
+        state |= {f"teacher.{name}": value for name, value in self.teacher.state_dict().items()}
+        if self.judge is not None:
+            state |= {f"judge.{name}": value for name, value in self.judge.state_dict().items()}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        device = self.mean.device
+        state = {name: value.to(device) for name, value in state.items()}
+        self.network.load_state_dict(part(state, "network"))
+        restore_momenta(self.optimiser, part(state, "optimiser"))
+        self.teacher.load_state_dict(part(state, "teacher"))
+        if self.judge is not None:
+            self.judge.load_state_dict(part(state, "judge"))

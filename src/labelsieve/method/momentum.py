@@ -1,0 +1,50 @@
+"""SGD with its whole state visible from the start: gradients and momentum exist before the first step.
+
+So a step has static buffers (it can be captured), and the state can be saved and restored as plain tensors.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> torch.optim.SGD:
+    """SGD with zeroed gradients and momenta; a zero momentum gives the same first step as none at all."""
+    optimiser = torch.optim.SGD(list(parameters), lr=lr, momentum=momentum, weight_decay=weight_decay)
+    for parameter in optimised(optimiser):
+        parameter.grad = torch.zeros_like(parameter)
+        optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return optimiser
+
+
+def optimised(optimiser: torch.optim.Optimizer) -> list[nn.Parameter]:
+    return [parameter for group in optimiser.param_groups for parameter in group["params"]]
+
+
+def set_lr(optimiser: torch.optim.Optimizer, lr: float) -> None:
+    for group in optimiser.param_groups:
+        group["lr"] = lr
+
+
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step down the loss, in place throughout: no gradient tensor is ever freed or made anew."""
+    optimiser.zero_grad(set_to_none=False)
+    loss.backward()
+    optimiser.step()
+
+
+def momenta(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {f"momentum.{i}": optimiser.state[p]["momentum_buffer"] for i, p in enumerate(optimised(optimiser))}
+
+
+@torch.no_grad()
+def restore_momenta(optimiser: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
+    for i, parameter in enumerate(optimised(optimiser)):
+        optimiser.state[parameter]["momentum_buffer"].copy_(state[f"momentum.{i}"])
+
+
+def part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The entries under `prefix.`, without it: how one flat table of tensors holds several parts' states."""
+    head = f"{prefix}."
+    return {name.removeprefix(head): value for name, value in state.items() if name.startswith(head)}

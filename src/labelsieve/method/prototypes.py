@@ -1,0 +1,158 @@
+"""CPC itself: class prototypes that learn from a teacher's partition and then judge each label (section 4.2).
+
+`Evidence` and a clean mask go in, q(z_i = 0) = sigmoid(v'_i c_{y_i}^T) comes out. The projector lives here, not in the
+network: features arrive without gradient, so none can reach the backbone.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from labelsieve.method import equations
+from labelsieve.method.evidence import Evidence
+from labelsieve.method.momentum import descend, momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.small_loss import MixtureCleaner
+from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
+
+
+class Projector(nn.Module):
+    """v -> v': one linear layer, or with depth 2 a hidden layer as wide as v. With `cosine` > 0, unit length times sqrt(cosine)."""
+
+    def __init__(self, features: int, dim: int, depth: int, cosine: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.cosine = cosine
+        widths = [features] * depth + [dim]
+        layers: list[nn.Module] = []
+        for i, (wide, narrow) in enumerate(zip(widths, widths[1:])):
+            linear = nn.Linear(wide, narrow, device="meta").to_empty(device="cpu")
+            with torch.no_grad():
+                linear.weight.uniform_(-(wide**-0.5), wide**-0.5, generator=generator)
+                linear.bias.zero_()
+            layers += [linear] if i == depth - 1 else [linear, nn.ReLU()]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return scaled(self.layers(features), self.cosine)
+
+
+def scaled(vectors: Tensor, cosine: float) -> Tensor:
+    """The vectors as they are, or (ruling 2's alternative) with length sqrt(cosine), so that products are cosine-scaled."""
+    return nn.functional.normalize(vectors, dim=-1) * cosine**0.5 if cosine else vectors
+
+
+class PrototypeCleaner:
+    """One pass over cached features a call of `learn`, by SGD on L_C (Eq. 5); `judge` is Eq. 2's score of the given label.
+
+    `clean` is the teacher's partition; without one, a class-agnostic mixture over the losses makes it. The constructor
+    stores, the first `learn` sizes the projector and the prototypes to the evidence.
+    """
+
+    def __init__(
+        self,
+        dim: int = 128,
+        alpha: float = 0.0,
+        passes: int = 1,
+        batch: int = 128,
+        lr: float = 0.02,
+        momentum: float = 0.9,
+        weight_decay: float = 5e-4,
+        depth: int = 1,
+        cosine: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.dim, self.alpha, self.passes, self.batch = dim, alpha, passes, batch
+        self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
+        self.depth, self.cosine, self.seed = depth, cosine, seed
+        self.learnt_ = 0  # calls of learn so far: names the next call's random order
+        self.projector_: Projector | None = None
+        self.prototypes_: nn.Parameter | None = None
+        self.optimiser_: torch.optim.Optimizer | None = None
+
+    def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
+        if self.projector_ is None:
+            self._start(seen.features.shape[1], seen.classes, seen.features.device)
+        if clean is None:
+            clean = self._own_teacher(seen)
+        assert self.optimiser_ is not None
+        set_lr(self.optimiser_, self.lr)
+        predicted = seen.predicted
+        confident = equations.confident_noisy(seen.probs, seen.labels, clean)
+        for rows, weight in self._batches(len(seen), seen.features.device):
+            self._step(
+                seen.features[rows].float(), seen.labels[rows], clean[rows], predicted[rows], confident[rows], weight
+            )
+        self.learnt_ += 1
+
+    def judge(self, seen: Evidence) -> Tensor:
+        return torch.sigmoid(self.classify(seen.features).gather(1, seen.labels.unsqueeze(1)).squeeze(1))
+
+    @torch.no_grad()
+    def classify(self, features: Tensor) -> Tensor:
+        """v' c^T for every class, (N, K): the prototypes as a classifier."""
+        if self.projector_ is None or self.prototypes_ is None:
+            raise RuntimeError("this PrototypeCleaner has not learnt yet: call learn(seen, clean) first")
+        chunks = [
+            equations.similarity(self.projector_(rows.float()), scaled(self.prototypes_, self.cosine))
+            for rows in features.split(8192)
+        ]
+        return torch.cat(chunks) if chunks else features.new_zeros(0, len(self.prototypes_))
+
+    def _step(
+        self, features: Tensor, labels: Tensor, clean: Tensor, predicted: Tensor, confident: Tensor, weight: Tensor
+    ) -> None:
+        """One SGD step on L_C. Shapes are static: a short last batch is filled up with rows of weight 0."""
+        assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
+        loss = equations.prototype_loss(
+            self.projector_(features),
+            scaled(self.prototypes_, self.cosine),
+            labels,
+            clean,
+            predicted,
+            confident,
+            self.alpha,
+            weight,
+        )
+        descend(self.optimiser_, loss)
+
+    def _batches(self, count: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+        """Row indices (batch,) and their 0/1 weights, each row once a pass in random order."""
+        for turn in range(self.passes):
+            order = torch.randperm(count, generator=seeded(self.seed, PROTOTYPES, self.learnt_, turn))
+            missing = -count % self.batch
+            weight = torch.cat((torch.ones(count), torch.zeros(missing))).to(device)
+            filled = torch.cat((order, order.new_zeros(missing))).to(device)
+            yield from zip(filled.split(self.batch), weight.split(self.batch))
+
+    def _start(self, features: int, classes: int, device: torch.device) -> None:
+        generator = seeded(self.seed, WEIGHTS)
+        self.projector_ = Projector(features, self.dim, self.depth, self.cosine, generator).to(device)
+        self.prototypes_ = nn.Parameter((0.01 * torch.randn(classes, self.dim, generator=generator)).to(device))
+        self.optimiser_ = sgd(
+            [*self.projector_.parameters(), self.prototypes_], self.lr, self.momentum, self.weight_decay
+        )
+
+    @staticmethod
+    def _own_teacher(seen: Evidence) -> Tensor:
+        teacher = MixtureCleaner()
+        teacher.learn(seen)
+        return teacher.judge(seen) > 0.5
+
+    def state_dict(self) -> dict[str, Tensor]:
+        if self.projector_ is None or self.prototypes_ is None or self.optimiser_ is None:
+            return {}
+        state = {f"projector.{name}": value for name, value in self.projector_.state_dict().items()}
+        state |= {"prototypes": self.prototypes_.detach(), "learnt": torch.tensor(self.learnt_)}
+        return state | momenta(self.optimiser_)
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        if not state:
+            return
+        prototypes = state["prototypes"]
+        self._start(state["projector.layers.0.weight"].shape[1], len(prototypes), prototypes.device)
+        assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
+        self.projector_.load_state_dict(part(state, "projector"))
+        with torch.no_grad():
+            self.prototypes_.copy_(prototypes)
+        restore_momenta(self.optimiser_, state)
+        self.learnt_ = int(state["learnt"])

@@ -1,0 +1,37 @@
+"""The method's numbers in one place, as the paper and DivideMix name them. Nothing here depends on a data set or a device."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Fractions of an epoch do not exist here: every length is in whole epochs, counted from 0."""
+
+    epochs: int
+    warmup: int  # epochs of plain cross-entropy; as long as the run, this is the method `ce`
+    prototype_warmup: int  # e: epochs after the warm-up in which the mixture divides
+    batch: int = 128
+    warmup_batch: int = 128
+    lr: float = 0.02
+    lr_drop_epoch: int = 225
+    lr_drop_factor: float = 10.0
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    lambda_u: float = 25.0
+    ramp_epochs: int = 16
+    temperature: float = 0.5
+    beta: float = 4.0
+    prior_weight: float = 1.0
+    entropy_penalty: bool = False  # in the warm-up, for asymmetric noise
+    train_unlabelled: bool = True  # False on the web sets: the unlabelled half is mixed in, not trained on
+    mixture_threshold: float = 0.5
+    tau: float = 0.5
+    strong_views: bool = True  # False: mixed pictures are the weak views, as in DivideMix
+    seed: int = 0
+
+    def lr_at(self, epoch: int) -> float:
+        return self.lr if epoch < self.lr_drop_epoch else self.lr / self.lr_drop_factor
+
+    def divides_by_prototypes(self, epoch: int) -> bool:
+        """Alg. 1 line 18: the mixture divides while the prototypes warm up."""
+        return epoch >= self.warmup + self.prototype_warmup

@@ -1,0 +1,148 @@
+"""The stages of an epoch: warm up, gather evidence, divide, train. They plan an epoch's rows and draws, then run its steps.
+
+Everything random is drawn here, from streams named by (purpose, epoch, network, chunk), so an epoch draws the same
+whatever ran before it and whatever device runs it. `Engine` is how pictures and steps reach a device.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from labelsieve.method import streams
+from labelsieve.method.evidence import Evidence
+from labelsieve.method.learner import Learner
+from labelsieve.method.mixmatch import mixing_shares, ramp
+from labelsieve.method.recipe import Recipe
+from labelsieve.method.steps import mixed_step, warm_up_step
+
+CHUNK = 32  # steps whose views are made in one go; part of a run's identity, like the stream names
+Step = Callable[..., Tensor]
+
+
+class Engine(Protocol):
+    """What the stages need of a device."""
+
+    def weak(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Weak views of the training pictures `rows` (M,), as bytes (M, C, H, W)."""
+
+    def strong(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Strong views of the same."""
+
+    def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
+        """The step with its first arguments fixed, in the fastest form the device has."""
+
+    def gather(self, learner: Learner) -> Evidence:
+        """One plain pass over the training pictures, in eval mode."""
+
+    def place(self, tensor: Tensor) -> Tensor:
+        """The tensor on the device."""
+
+    def given(self) -> Tensor:
+        """The given labels (N,), on the device."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """One network's training set: `w` (N,) is the chance that a label is clean, `clean` (N,) those taken as labelled."""
+
+    w: Tensor
+    clean: Tensor
+
+
+def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Tensor:
+    """Alg. 1 line 2: one epoch of cross-entropy on weak views. Loss terms of every step: (steps, 1)."""
+    learner.network.train()
+    step = engine.prepare(learner, warm_up_step, learner, recipe)
+    labels = engine.given()
+    batch = recipe.warmup_batch
+    order = cycled(torch.arange(len(labels)), -(-len(labels) // batch) * batch, _stream(recipe, epoch, learner, 0))
+    terms = []
+    for chunk, rows in enumerate(order.split(CHUNK * batch)):
+        views = engine.weak(rows, _stream(recipe, epoch, learner, 1, chunk))
+        given = labels[engine.place(rows)]
+        terms += [step(x, y) for x, y in zip(views.split(batch), given.split(batch))]
+    return torch.stack(terms)
+
+
+def train(
+    learner: Learner, peer: Learner, division: Division, prior: Tensor, recipe: Recipe, epoch: int, engine: Engine
+) -> Tensor:
+    """Alg. 1 line 24, stage 2: one epoch of mixed steps on the peer's division. Loss terms of every step: (steps, 3)."""
+    learner.network.train()
+    peer.network.eval()
+    step = engine.prepare(learner, mixed_step, learner, peer, recipe, prior)
+    plan = epoch_plan(learner, division, recipe, epoch)
+    labels, w = engine.given(), engine.place(division.w)
+    terms = []
+    for chunk, first in enumerate(range(0, plan.steps, CHUNK)):
+        some = slice(first, min(first + CHUNK, plan.steps))
+        for inputs in _inputs(plan, some, labels, w, recipe, epoch, learner, chunk, engine):
+            terms.append(step(*inputs).clone())
+    return torch.stack(terms)
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """Which rows meet in which step, drawn ahead: rows (S, B), the pairing (S, 4B), shares and lambda_u (S,)."""
+
+    steps: int
+    labelled: Tensor
+    unlabelled: Tensor
+    partners: Tensor
+    shares: Tensor
+    lambdas: Tensor
+
+
+def epoch_plan(learner: Learner, division: Division, recipe: Recipe, epoch: int) -> EpochPlan:
+    clean = division.clean.cpu()
+    x, u = torch.nonzero(clean).flatten(), torch.nonzero(~clean).flatten()
+    if len(x) == 0:  # nothing is clean: the likeliest batch keeps the network moving (ruling 9)
+        x = division.w.cpu().argsort(descending=True, stable=True)[: recipe.batch]
+    if len(u) == 0:
+        u = torch.arange(len(clean))
+    batch = recipe.batch
+    steps = math.ceil(len(x) / batch)
+    generator = _stream(recipe, epoch, learner, 2)
+    labelled = cycled(x, steps * batch, generator).view(steps, batch)
+    unlabelled = cycled(u, steps * batch, generator).view(steps, batch)
+    partners = torch.stack([torch.randperm(4 * batch, generator=generator) for _ in range(steps)])
+    shares = mixing_shares(steps, recipe.beta, generator)
+    progress = [ramp(epoch + i / steps, recipe.warmup, recipe.ramp_epochs) for i in range(steps)]
+    lambdas = recipe.lambda_u * torch.tensor(progress)
+    return EpochPlan(steps, labelled, unlabelled, partners, shares, lambdas)
+
+
+def _inputs(
+    plan: EpochPlan,
+    some: slice,
+    labels: Tensor,
+    w: Tensor,
+    recipe: Recipe,
+    epoch: int,
+    learner: Learner,
+    chunk: int,
+    engine: Engine,
+) -> Iterator[tuple[Tensor, ...]]:
+    """The inputs of some steps, their views made in bulk: each step's pictures stand together as x1, x2, u1, u2."""
+    x, u = plan.labelled[some], plan.unlabelled[some]
+    rows = torch.stack((x, x, u, u), 1).flatten()
+    weak = engine.weak(rows, _stream(recipe, epoch, learner, 3, chunk))
+    strong = engine.strong(rows, _stream(recipe, epoch, learner, 4, chunk)) if recipe.strong_views else weak
+    placed = engine.place(x)
+    partners, shares, lambdas = (engine.place(t[some]) for t in (plan.partners, plan.shares, plan.lambdas))
+    size = 4 * recipe.batch
+    return zip(weak.split(size), strong.split(size), labels[placed], w[placed], partners, shares, lambdas)
+
+
+def cycled(rows: Tensor, length: int, generator: torch.Generator) -> Tensor:
+    """`length` rows: whole random passes over `rows`, one after the other, the last cut short."""
+    passes = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(math.ceil(length / len(rows)))]
+    return torch.cat(passes)[:length]
+
+
+def _stream(recipe: Recipe, epoch: int, learner: Learner, *purpose: int) -> torch.Generator:
+    return streams.seeded(recipe.seed, streams.DRAWS, epoch, learner.number, *purpose)

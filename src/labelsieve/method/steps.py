@@ -1,0 +1,74 @@
+"""The steps that train a network, each a function of tensors with static shapes that reads nothing back to the host.
+
+So the same code runs plainly on a CPU and compiled and captured on a GPU (`engine/`). A step changes the learner it is
+given (weights, momentum, BatchNorm statistics) and returns its loss terms as a tensor.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from labelsieve.method import equations
+from labelsieve.method.learner import Learner
+from labelsieve.method.mixmatch import guess, mix, refine
+from labelsieve.method.momentum import descend
+from labelsieve.method.recipe import Recipe
+
+
+def warm_up_step(learner: Learner, recipe: Recipe, pixels: Tensor, labels: Tensor) -> Tensor:
+    """Plain cross-entropy on the given labels, with negative entropy where the recipe asks: (1,)."""
+    logits, _ = learner.look(pixels)
+    loss = F.cross_entropy(logits, labels)
+    if recipe.entropy_penalty:
+        loss = loss + equations.negative_entropy(logits)
+    descend(learner.optimiser, loss)
+    return loss.detach().reshape(1)
+
+
+@torch.no_grad()
+def targets(
+    learner: Learner, peer: Learner, recipe: Recipe, weak: Tensor, labels: Tensor, w: Tensor
+) -> Tensor:
+    """Refined and guessed targets (4B, K) for the views x1, x2, u1, u2 (4B, C, H, W).
+
+    The trained network stays in train mode while it guesses (its running statistics move), the peer is in eval mode.
+    """
+    half = 2 * len(labels)
+    own = torch.softmax(learner.look(weak)[0], 1)
+    other = torch.softmax(peer.look(weak[half:])[0], 1)
+    x1, x2, u1, u2 = own.chunk(4)
+    given = F.one_hot(labels, own.shape[1]).to(own.dtype)
+    refined = refine(given, (x1 + x2) / 2, w, recipe.temperature)
+    guessed = guess((u1, u2, *other.chunk(2)), recipe.temperature)
+    return torch.cat((refined, refined, guessed, guessed))
+
+
+def mixed_step(
+    learner: Learner,
+    peer: Learner,
+    recipe: Recipe,
+    prior: Tensor,
+    weak: Tensor,
+    strong: Tensor,
+    labels: Tensor,
+    w: Tensor,
+    partner: Tensor,
+    share: Tensor,
+    lambda_u: Tensor,
+) -> Tensor:
+    """One step of the vicinal risk (Eq. 1): guess on weak views, mix and train on strong ones. Terms: Lx, Lu, penalty.
+
+    Views are ordered x1, x2, u1, u2, B pictures each; `labels` and `w` (B,) belong to the x; `partner` (4B,) permutes all.
+    """
+    half = 2 * len(labels)
+    aims = targets(learner, peer, recipe, weak, labels, w)
+    trained = 2 * half if recipe.train_unlabelled else half
+    pixels = strong.float()
+    mixed = mix(pixels[:trained], pixels[partner[:trained]], share)
+    aims = mix(aims[:trained], aims[partner[:trained]], share)
+    logits, _ = learner.look(mixed)
+    labelled = equations.labelled_loss(logits[:half], aims[:half])
+    unlabelled = equations.unlabelled_loss(logits[half:], aims[half:])
+    penalty = equations.prior_penalty(logits, prior)
+    descend(learner.optimiser, labelled + lambda_u * unlabelled + recipe.prior_weight * penalty)
+    return torch.stack((labelled, unlabelled, penalty)).detach()

@@ -1,0 +1,131 @@
+"""From a configuration to the objects of a run: data with its noise, recipe, two learners, an engine. No training here."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from labelsieve import nets
+from labelsieve.data import noise as label_noise
+from labelsieve.data.augment import views_for
+from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth
+from labelsieve.data.sources import open_data
+from labelsieve.engine.device import choose_device, set_threads
+from labelsieve.engine.plain import PlainEngine
+from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
+from labelsieve.method.learner import Judge, Learner
+from labelsieve.method.recipe import Recipe
+from labelsieve.runs.config import Config
+from labelsieve.runs.validate import validate_for
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A run's rows: what trains, and apart from it what is known to be true, and what noise was made."""
+
+    data: NoisyData
+    truth: Truth | None
+    test: Held | None
+    collection: Collection
+    noise: label_noise.Noise | None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All that `learn` needs."""
+
+    recipe: Recipe
+    learners: tuple[Learner, Learner]
+    engine: PlainEngine
+    prior: Tensor
+
+
+def rows_for(config: Config) -> Rows:
+    """Open the data and make the noise, checked against the configuration."""
+    found = open_data(config.data.source, config.data.limit)
+    data, truth, made = found.train, found.truth, None
+    if config.data.noise != "none":
+        seed = config.seed if config.data.noise_seed is None else config.data.noise_seed
+        made = label_noise.inject(
+            config.data.noise, data.labels, len(data.classes), seed, groups=found.groups, name=found.name
+        )
+        # Labels that were given before the noise was made are what is true of it, unless the source knows better.
+        truth = truth or Truth(data.labels)
+        data = data.relabelled(made.labels)
+    validate_for(config, data)
+    return Rows(data, truth, found.test, found, made)
+
+
+def recipe_for(config: Config) -> Recipe:
+    t, c = config.training, config.cleaning
+    return Recipe(
+        epochs=t.epochs,
+        warmup=t.epochs if config.method == "ce" else min(t.warmup, t.epochs),
+        prototype_warmup=round(c.prototype_warmup * t.epochs),
+        batch=t.batch,
+        warmup_batch=t.warmup_batch,
+        lr=t.lr,
+        lr_drop_epoch=round(t.lr_drop * t.epochs),
+        lr_drop_factor=t.lr_drop_factor,
+        momentum=t.momentum,
+        weight_decay=t.weight_decay,
+        lambda_u=t.lambda_u,
+        ramp_epochs=t.ramp_epochs,
+        temperature=t.temperature,
+        beta=t.beta,
+        prior_weight=t.prior_weight,
+        entropy_penalty=t.entropy_penalty,
+        train_unlabelled=t.train_unlabelled,
+        mixture_threshold=c.mixture_threshold,
+        tau=c.tau,
+        strong_views=config.method != "dividemix",
+        seed=config.seed,
+    )
+
+
+def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | None]:
+    """The mixture that teaches and, unless it divides alone, what judges by prototypes."""
+    c, t = config.cleaning, config.training
+    teacher = MixtureCleaner(per_class=config.cleaner.endswith("-awr"), memory=c.mixture_memory)
+    if config.cleaner.startswith("gmm"):
+        return teacher, None
+    lr = t.lr if c.prototype_lr is None else c.prototype_lr
+    shared = {"dim": c.dim, "lr": lr, "momentum": t.momentum, "weight_decay": t.weight_decay}
+    seed = 2 * config.seed + number
+    if config.cleaner == "contrastive":
+        return teacher, ContrastiveCleaner(**shared, batch=t.batch, seed=seed)  # type: ignore[arg-type]
+    judge = PrototypeCleaner(
+        **shared,  # type: ignore[arg-type]
+        alpha=c.alpha,
+        passes=c.passes,
+        batch=t.batch,
+        depth=c.projector_depth,
+        cosine=c.cosine,
+        seed=seed,
+    )
+    return teacher, judge
+
+
+def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, device: torch.device) -> Learner:
+    classes, channels = len(found.train.classes), found.train.shape[0]
+    network = nets.build(config.network, channels, classes, seed=1_000_003 * config.seed + number)
+    teacher, judge = cleaners_for(config, number)
+    return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device)
+
+
+def parts_for(config: Config, rows: Rows) -> Parts:
+    set_threads(config.engine.threads)
+    device = choose_device(config.device)
+    recipe = recipe_for(config)
+    views = views_for(rows.data.shape, rows.collection.mirror, config.views.policy)
+    engine = PlainEngine(rows.data, views, device, config.engine.eval_batch)
+    first, second = (learner_for(config, rows.collection, recipe, number, device) for number in (0, 1))
+    return Parts(recipe, (first, second), engine, prior_for(config, rows.data).to(device))
+
+
+def prior_for(config: Config, data: NoisyData) -> Tensor:
+    """What the prior penalty pulls towards (K,): even shares, or how often each label was given."""
+    classes = len(data.classes)
+    if config.training.prior == "uniform":
+        return torch.full((classes,), 1 / classes)
+    return torch.bincount(data.labels, minlength=classes).float() / len(data)

@@ -1,0 +1,194 @@
+"""A run's configuration: nested dataclasses, every field resolved, readable as YAML, settable by dotted key.
+
+What is written into a run folder loads back to the same run. Unknown keys and wrong types are errors that name the key and
+suggest the nearest one.
+"""
+
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from labelsieve.errors import ToolError, UsageError, suggest
+
+VERSION = 1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    source: str = "digits"  # as on the command line: cifar10:PATH, arrays:FILE.npz, ...
+    limit: int | None = None  # train on a fixed, class-stratified subset of this size
+    noise: str = "none"  # wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...
+    noise_seed: int | None = None  # None: the run's seed
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    epochs: int = 60
+    warmup: int = 8  # epochs of plain cross-entropy before the first division
+    entropy_penalty: bool = False  # negative entropy in the warm-up, for asymmetric noise
+    batch: int = 128  # labelled identities a step; as many unlabelled ones come along
+    warmup_batch: int = 128
+    lr: float = 0.02
+    lr_drop: float = 0.5  # where the learning rate drops, as a share of all epochs
+    lr_drop_factor: float = 10.0
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    lambda_u: float = 25.0  # weight of the unlabelled loss: the setting that decides most
+    ramp_epochs: int = 16
+    temperature: float = 0.5
+    beta: float = 4.0  # mixing shares are drawn from Beta(beta, beta)
+    prior: str = "uniform"  # what the penalty pulls towards: uniform, or the frequencies of the given labels
+    prior_weight: float = 1.0
+    train_unlabelled: bool = True
+
+
+@dataclass(frozen=True)
+class CleaningConfig:
+    mixture_threshold: float = 0.5  # strictly above: clean by loss
+    mixture_memory: int = 1  # mean of so many last loss vectors goes into the mixture
+    tau: float = 0.5  # strictly above: clean by prototype
+    prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
+    alpha: float = 0.0  # weight of the confident samples among the noisy ones
+    dim: int = 128
+    projector_depth: int = 1
+    cosine: float = 0.0  # 0: plain products (ruling 2); otherwise cosine scores at this scale
+    passes: int = 1  # of stage 1 over the training set, each epoch
+    prototype_lr: float | None = None  # None: the network's
+
+
+@dataclass(frozen=True)
+class ViewsConfig:
+    policy: str = "auto"  # of the strong views; auto: AutoAugment where mirroring is allowed, else upright
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    threads: int = 0  # 0: as many as usable cores, at most 8
+    eval_batch: int = 512
+
+
+@dataclass(frozen=True)
+class OutputConfig:
+    checkpoint_seconds: float = 20.0  # at most this much work is lost by a kill
+    history_mib: int = 64  # bound on the memory of the scores' history
+
+
+@dataclass(frozen=True)
+class Config:
+    version: int = VERSION
+    method: str = "cpc"
+    cleaner: str = "cpc-awr"
+    network: str = "small"
+    seed: int = 0
+    device: str = "auto"
+    data: DataConfig = field(default_factory=DataConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    views: ViewsConfig = field(default_factory=ViewsConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    output: OutputConfig = field(default_factory=OutputConfig)
+
+
+def dotted_keys(kind: type = Config, prefix: str = "") -> dict[str, Any]:
+    """Every settable key with its type: {"training.epochs": int, ...}."""
+    found: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind).items():
+        found |= dotted_keys(hint, f"{prefix}{name}.") if is_dataclass(hint) else {f"{prefix}{name}": hint}
+    return found
+
+
+def full_key(key: str) -> str:
+    """The dotted key that is meant: as given, or the only one that ends in it (`epochs` -> `training.epochs`)."""
+    keys = dotted_keys()
+    if key in keys:
+        return key
+    ends = [known for known in keys if known.endswith(f".{key}")]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise UsageError(f'setting "{key}" is ambiguous: {" or ".join(ends)}')
+    short = {known.rpartition(".")[2]: known for known in keys}
+    raise UsageError(f'setting "{key}" is not known{suggest(key, [*keys, *short])}; `labelsieve presets --keys` lists all')
+
+
+def override(config: Config, settings: Mapping[str, Any]) -> Config:
+    """The configuration with `settings` (dotted keys) in place of what was there, each checked against its type."""
+    for key, value in settings.items():
+        key = full_key(key)
+        config = _set(config, key.split("."), coerce(value, dotted_keys()[key], key))
+    return config
+
+
+def _set(node: T, path: list[str], value: Any) -> T:
+    head, *rest = path
+    inner = _set(getattr(node, head), rest, value) if rest else value
+    return replace(node, **{head: inner})  # type: ignore[type-var]
+
+
+def coerce(value: Any, hint: Any, key: str) -> Any:
+    """`value` as `hint`, from YAML or from the command line's text; a `UsageError` names the key otherwise."""
+    if get_origin(hint) in (Union, types.UnionType):
+        options = [option for option in get_args(hint) if option is not type(None)]
+        if value is None or (isinstance(value, str) and value.lower() in ("none", "null", "")):
+            return None
+        return coerce(value, options[0], key)
+    if hint is bool:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str) and value.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
+            return value.lower() in ("true", "yes", "on", "1")
+    elif hint is str and isinstance(value, str):
+        return value
+    elif hint in (int, float) and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+            if hint is float:
+                return number
+            if number == int(number):
+                return int(number)
+        except (ValueError, OverflowError):
+            pass
+    raise UsageError(f'setting "{key}" must be {_describe(hint)}, not {value!r}')
+
+
+def _describe(hint: Any) -> str:
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(hint, str(hint))
+
+
+def to_yaml(config: Config) -> str:
+    return yaml.safe_dump(asdict(config), sort_keys=False, allow_unicode=True)
+
+
+def from_yaml(text: str, place: str) -> Config:
+    """The configuration in a file; `place` names it in errors. Missing keys take their defaults, unknown ones are errors."""
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ToolError(f"{place}: not readable as YAML ({str(error).splitlines()[0]}); restore it or start a new run") from None
+    if not isinstance(tree, dict):
+        raise ToolError(f"{place}: it holds no settings; restore it or start a new run")
+    version = tree.get("version", VERSION)
+    if not isinstance(version, int) or version > VERSION:
+        raise ToolError(
+            f"{place}: written by a newer labelsieve (configuration version {version}, this one reads {VERSION}); "
+            f"upgrade labelsieve to use it"
+        )
+    try:
+        return override(Config(), _flat(tree))
+    except UsageError as error:
+        raise ToolError(f"{place}: {error}") from None
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    sections = {f.name for f in fields(Config) if is_dataclass(get_type_hints(Config)[f.name])}
+    found: dict[str, Any] = {}
+    for name, value in tree.items():
+        if not prefix and name in sections and isinstance(value, dict):
+            found |= _flat(value, f"{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found

@@ -1,0 +1,57 @@
+"""How each sample's scores moved over training, in bounded memory: full detail at first, every second snapshot dropped when full.
+
+By-loss and by-prototype chances (2, N) go in each epoch; (S, 2, N) float16 tables and their epochs come out, S within a bound.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+
+class ScoreHistory:
+    """Keeps every `stride`-th epoch; when `room` snapshots are kept, the stride doubles and every second one goes."""
+
+    def __init__(self, samples: int, mib: int) -> None:
+        per_snapshot = samples * 2 * 2 * 2  # two tables, two networks, two bytes
+        self.room = max(4, min(64, mib * 2**20 // max(per_snapshot, 1))) // 2 * 2
+        self.stride = 1
+        self.epochs: list[int] = []
+        self.by_loss: list[Tensor] = []
+        self.by_prototype: list[Tensor] = []
+
+    def add(self, epoch: int, by_loss: tuple[Tensor, ...], by_prototype: tuple[Tensor, ...]) -> None:
+        if not by_loss or epoch % self.stride:
+            return
+        if len(self.epochs) == self.room:
+            self.stride *= 2
+            keep = [i for i, old in enumerate(self.epochs) if old % self.stride == 0]
+            self.epochs, self.by_loss, self.by_prototype = (
+                [table[i] for i in keep] for table in (self.epochs, self.by_loss, self.by_prototype)
+            )  # type: ignore[assignment]
+            if epoch % self.stride:
+                return
+        self.epochs.append(epoch)
+        self.by_loss.append(_snapshot(by_loss))
+        self.by_prototype.append(_snapshot(by_prototype or by_loss))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        if not self.epochs:
+            return {"stride": torch.tensor(self.stride)}
+        return {
+            "stride": torch.tensor(self.stride),
+            "epochs": torch.tensor(self.epochs),
+            "by_loss": torch.stack(self.by_loss),
+            "by_prototype": torch.stack(self.by_prototype),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.stride = int(state["stride"])
+        if "epochs" in state:
+            self.epochs = state["epochs"].tolist()
+            self.by_loss = list(state["by_loss"])
+            self.by_prototype = list(state["by_prototype"])
+
+
+def _snapshot(chances: tuple[Tensor, ...]) -> Tensor:
+    return torch.stack([chance.cpu().half() for chance in chances])

@@ -1,0 +1,109 @@
+"""An epoch's line in metrics.jsonl: what the epoch left behind, measured against true labels where they are known."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labelsieve.data.noisy_data import Held, NoisyData, Truth
+from labelsieve.engine.plain import PlainEngine, Prediction
+from labelsieve.method import diagnostics
+from labelsieve.method.algorithm import Epoch
+from labelsieve.method.learner import Learner
+from labelsieve.method.recipe import Recipe
+
+TERMS = {1: ("cross_entropy",), 3: ("labelled", "unlabelled", "penalty")}
+NAMES = ("first", "second")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Holds what an epoch is held against. Nothing of it goes back into training."""
+
+    data: NoisyData
+    truth: Truth | None
+    test: Held | None
+    recipe: Recipe
+    engine: PlainEngine
+    learners: Sequence[Learner]
+
+    def record(self, epoch: Epoch) -> dict[str, Any]:
+        line: dict[str, Any] = {"epoch": min(epoch.index + 1, self.recipe.epochs), "phase": epoch.phase}
+        line["lr"] = self.recipe.lr_at(min(epoch.index, self.recipe.epochs - 1))
+        if epoch.terms:
+            names = TERMS[epoch.terms[0].shape[1]]
+            line["loss"] = {name: [float(t[:, i].mean()) for t in epoch.terms] for i, name in enumerate(names)}
+            line["steps"] = [len(t) for t in epoch.terms]
+        if epoch.seen:
+            line |= self._cleaning(epoch)
+        if self.test is not None and epoch.phase != "final":
+            line["accuracy"] = self.test_accuracy()
+        return line
+
+    def test_accuracy(self) -> dict[str, float]:
+        """Percent on the held pictures: each network, both (sum of logits), and the prototypes where there are any."""
+        assert self.test is not None
+        seen = [self.engine.predict(learner, self.test.images) for learner in self.learners]
+        result = {name: diagnostics.accuracy(p.logits, self.test.labels) for name, p in zip(NAMES, seen)}
+        result["both"] = diagnostics.accuracy(seen[0].logits + seen[1].logits, self.test.labels)
+        scores = [s for s in map(prototype_scores, self.learners, seen) if s is not None]
+        if len(scores) == len(seen):
+            result |= {f"prototypes_{n}": diagnostics.accuracy(s, self.test.labels) for n, s in zip(NAMES, scores)}
+            result["prototypes"] = diagnostics.accuracy(scores[0] + scores[1], self.test.labels)
+        return result
+
+    def _cleaning(self, epoch: Epoch) -> dict[str, Any]:
+        recipe = self.recipe
+        by_prototype = epoch.by_prototype and (epoch.phase == "prototypes" or epoch.phase == "final")
+        chances = epoch.by_prototype if by_prototype else epoch.by_loss
+        threshold = recipe.tau if by_prototype else recipe.mixture_threshold
+        masks = [chance > threshold for chance in chances]
+        line: dict[str, Any] = {"clean_share": [float(mask.double().mean()) for mask in masks]}
+        if epoch.by_prototype:
+            pairs = list(zip(epoch.by_loss, epoch.by_prototype))
+            line["divergence"] = [diagnostics.divergence(a, b) for a, b in pairs]
+            line["consistency"] = [
+                diagnostics.consistency(a, b, recipe.mixture_threshold, recipe.tau) for a, b in pairs
+            ]
+        line |= self._against_truth(epoch, masks)
+        return line | self._notes(epoch, masks)
+
+    def _against_truth(self, epoch: Epoch, masks: Sequence[Tensor]) -> dict[str, Any]:
+        if self.truth is None:
+            return {}
+        right = self.truth.labels == self.data.labels
+        line: dict[str, Any] = {"auc_loss": [diagnostics.auc(chance, right) for chance in epoch.by_loss]}
+        if epoch.by_prototype:
+            line["auc_prototype"] = [diagnostics.auc(chance, right) for chance in epoch.by_prototype]
+        measured = [diagnostics.precision_recall(mask, right) for mask in masks]
+        line["clean_precision"] = [precision for precision, _ in measured]
+        line["clean_recall"] = [recall for _, recall in measured]
+        return line
+
+    def _notes(self, epoch: Epoch, masks: Sequence[Tensor]) -> dict[str, Any]:
+        """What went oddly, by network: a collapsed partition, classes without a mixture, losses that were no numbers."""
+        notes = []
+        for learner, mask, seen in zip(self.learners, masks, epoch.seen):
+            teacher, name = learner.teacher, f"network {learner.number + 1}"
+            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes)
+            if collapsed:
+                notes.append(f"{name}: the partition collapsed: {collapsed}")
+            if teacher.unfitted_ and teacher.per_class:
+                few = ", ".join(self.data.classes[k] for k in teacher.unfitted_[:5])
+                more = " ..." if len(teacher.unfitted_) > 5 else ""
+                notes.append(f"{name}: no mixture could be fitted to {few}{more}; their labels count as clean")
+            elif teacher.unfitted_:
+                notes.append(f"{name}: the losses have no spread; all labels count as clean")
+            if teacher.excluded_:
+                notes.append(f"{name}: {teacher.excluded_} losses were not finite and were left out")
+        return {"notes": notes} if notes else {}
+
+
+@torch.no_grad()
+def prototype_scores(learner: Learner, seen: Prediction) -> Tensor | None:
+    """The prototypes' class scores, once they have learnt."""
+    if learner.judge is None or not learner.judge.state_dict():
+        return None
+    return learner.judge.classify(seen.features)

@@ -1,0 +1,37 @@
+"""From what the user said to a whole configuration: data set defaults, then the preset, then options, then single settings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from labelsieve.errors import UsageError
+from labelsieve.runs.config import Config, full_key, override
+from labelsieve.runs.presets import defaults_for, preset
+from labelsieve.runs.validate import validate
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
+    """`key=value` texts as a table by full key."""
+    table = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f'--set "{pair}" has no value; write it as key=value, for example --set training.lr=0.01')
+        table[full_key(key.strip())] = value.strip()
+    return table
+
+
+def resolve(
+    source: str, *, named: str | None = None, options: Mapping[str, Any] | None = None, settings: Sequence[str] = ()
+) -> Config:
+    """The configuration for `source`; `options` are dotted keys from the command line's own options, None where not given."""
+    given = {full_key(key): value for key, value in (options or {}).items() if value is not None}
+    given |= parse_settings(settings)
+    named_settings = preset(named) if named else {}
+    noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
+    method = str(given.get("method", named_settings.get("method", "cpc")))
+    config = override(Config(), defaults_for(source, noise) | named_settings)
+    if "cleaner" not in given and method != "cpc":
+        given["cleaner"] = "gmm-agn"
+    config = override(config, {"data.source": source} | given)
+    validate(config)
+    return config

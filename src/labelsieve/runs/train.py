@@ -1,0 +1,189 @@
+"""A run from start or checkpoint to its end: opens a folder, drives `learn`, and leaves everything in place after each epoch.
+
+`begin` and `take_up` give a `Run`; iterating over `drive(run, ...)` trains it and yields a `Progress` after each epoch. The
+caller decides when to stop; a stop leaves a checkpoint and the issues found so far.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from labelsieve.data import noise as label_noise
+from labelsieve.errors import ToolError
+from labelsieve.method.algorithm import Diverged, Epoch, learn
+from labelsieve.runs import atomic, checkpoint
+from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
+from labelsieve.runs.config import Config
+from labelsieve.runs.environment import environment
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.history import ScoreHistory
+from labelsieve.runs.measure import Measure
+from labelsieve.runs.outcome import label_issues, write_model, write_scores
+
+
+@dataclass
+class Run:
+    """An open run: its folder, its objects, and how far it is."""
+
+    folder: RunFolder
+    config: Config
+    rows: Rows
+    parts: Parts
+    history: ScoreHistory
+    metrics: list[dict[str, Any]]
+    timings: list[dict[str, Any]]
+    epoch: int = 0  # epochs done
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a caller shows after an epoch. `note` is what should be said once."""
+
+    epoch: int
+    epochs: int
+    record: dict[str, Any]
+    seconds: float
+    new_notes: tuple[str, ...]
+
+
+def fingerprint(rows: Rows) -> str:
+    """Of the given labels and the pictures' shape: enough to notice other data or other noise under the same name."""
+    digest = hashlib.sha256(str((rows.data.shape, rows.data.classes)).encode())
+    digest.update(rows.data.labels.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def begin(path: Path, config: Config) -> Run:
+    """A new run in a new folder. If the data turn out not to be usable, the folder is taken back."""
+    folder = RunFolder.create(path, config)
+    try:
+        return _start(folder, config)
+    except BaseException:
+        folder.discard()
+        raise
+
+
+def take_up(path: Path, *, source: str | None = None, device: str | None = None) -> Run:
+    """The run in a folder, as its newest checkpoint left it; one killed before its first checkpoint starts anew.
+
+    `source` says where the data are on this machine, `device` what to go on with; both only for this process.
+    """
+    folder = RunFolder.open(path)
+    config = folder.read_config()
+    if source is not None:
+        config = replace(config, data=replace(config.data, source=source))
+    if device is not None:
+        config = replace(config, device=device)
+    if not folder.environment.exists():
+        return _start(folder, config)
+    saved = checkpoint.load(folder.checkpoints)
+    rows = rows_for(config)
+    if fingerprint(rows) != saved.facts["fingerprint"]:
+        raise ToolError(
+            f"{config.data.source}: not the data this run began with (labels, noise or picture size differ); "
+            f"put the old data back, or name them with --data"
+        )
+    run = _assemble(folder, config, rows)
+    for learner in run.parts.learners:
+        learner.load_state_dict(_part(saved, f"learner{learner.number}"))
+    run.history.load_state_dict(_part(saved, "history"))
+    run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
+    keep = len(saved.facts["metrics"])
+    run.metrics = list(saved.facts["metrics"])
+    run.timings = folder.read_lines(folder.timings)[:keep]
+    return run
+
+
+def drive(
+    run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Progress]:
+    """Train from where the run stands. `stop` is asked after each epoch; when it says so, the run is left ready to resume."""
+    if run.done:
+        return
+    with run.folder.only_one():
+        measure = _measure(run)
+        said = {note for record in run.metrics for note in record.get("notes", ())}
+        began = saved_at = clock()
+        epochs = learn(run.parts.learners, run.parts.recipe, run.parts.engine, run.parts.prior, run.epoch)
+        for epoch in _guarded(epochs, run):
+            record = measure.record(epoch)
+            seconds, began = clock() - began, clock()
+            run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
+            run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
+            run.metrics.append(record)
+            run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
+            stopping = not run.done and stop()
+            if stopping or run.done:
+                _write_outcome(run, epoch)
+            if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
+                _save(run)
+                saved_at = clock()
+            run.folder.write_lines(run.folder.metrics, run.metrics)
+            run.folder.write_lines(run.folder.timings, run.timings)
+            notes = tuple(note for note in record.get("notes", ()) if note not in said)
+            said.update(notes)
+            yield Progress(run.epoch, run.parts.recipe.epochs, record, seconds, notes)
+            if stopping:
+                return
+            began = clock()
+
+
+def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:
+    """A loss that is no number ends the run in words; the last good state is saved by then or is saved now."""
+    try:
+        yield from epochs
+    except Diverged as error:
+        raise ToolError(
+            f"{run.folder.path}: {error}. The checkpoint of epoch {_newest(run.folder)} is kept; "
+            f"try a lower learning rate, for example --set training.lr={run.config.training.lr / 4:g}, in a new run"
+        ) from None
+
+
+def _newest(folder: RunFolder) -> int:
+    return checkpoint.load(folder.checkpoints).epoch
+
+
+def _start(folder: RunFolder, config: Config) -> Run:
+    rows = rows_for(config)
+    run = _assemble(folder, config, rows)
+    if rows.noise is not None:
+        clean = rows.collection.train.labels
+        atomic.write_file(folder.noise, lambda draft: label_noise.save(draft, rows.noise, clean))
+    _save(run)
+    folder.write_json(folder.environment, environment(run.parts.engine.device))
+    return run
+
+
+def _assemble(folder: RunFolder, config: Config, rows: Rows) -> Run:
+    history = ScoreHistory(len(rows.data), config.output.history_mib)
+    return Run(folder, config, rows, parts_for(config, rows), history, [], [])
+
+
+def _measure(run: Run) -> Measure:
+    rows, parts = run.rows, run.parts
+    return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners)
+
+
+def _save(run: Run) -> None:
+    tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
+    tables["history"] = run.history.state_dict()
+    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done}
+    checkpoint.save(run.folder.checkpoints, checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts))
+
+
+def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:
+    head = f"{name}."
+    return {key.removeprefix(head): value for key, value in saved.tensors.items() if key.startswith(head)}
+
+
+def _write_outcome(run: Run, epoch: Epoch) -> None:
+    """Scores, issues and model as they stand; in the warm-up there are no scores yet, only a model."""
+    if epoch.seen:
+        write_scores(run.folder, epoch, run.rows.data, run.history)
+        issues = label_issues(epoch, run.rows.data, run.parts.recipe)
+        atomic.write_text(run.folder.issues, issues.to_csv())
+    write_model(run.folder, run.config, run.parts.learners, run.rows.collection)

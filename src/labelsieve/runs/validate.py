@@ -1,0 +1,74 @@
+"""Does a configuration make sense, by itself and for its data? Asked before any long work starts."""
+
+from labelsieve.data.noisy_data import NoisyData
+from labelsieve.errors import ToolError, UsageError, suggest
+from labelsieve.runs.config import Config
+
+METHODS = ("ce", "dividemix", "augdmix", "cpc")
+CLEANERS = ("gmm-agn", "gmm-awr", "cpc-agn", "cpc-awr", "contrastive")
+
+
+def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(f'{kind} "{value}" is not known{suggest(value, known)}; there are: {", ".join(known)}')
+
+
+def validate(config: Config) -> None:
+    """A `UsageError` that names the first setting out of its range."""
+    choice("method", config.method, METHODS)
+    choice("cleaner", config.cleaner, CLEANERS)
+    choice("training.prior", config.training.prior, ("uniform", "given"))
+    training, cleaning = config.training, config.cleaning
+    ranges: list[tuple[str, float | None, float, float]] = [
+        ("training.epochs", training.epochs, 1, 1e6),
+        ("training.warmup", training.warmup, 0, 1e6),
+        ("training.batch", training.batch, 2, 1e6),
+        ("training.warmup_batch", training.warmup_batch, 2, 1e6),
+        ("training.lr", training.lr, 1e-9, 1e3),
+        ("training.lr_drop", training.lr_drop, 0, 1),
+        ("training.lr_drop_factor", training.lr_drop_factor, 1, 1e9),
+        ("training.momentum", training.momentum, 0, 0.9999),
+        ("training.weight_decay", training.weight_decay, 0, 1),
+        ("training.lambda_u", training.lambda_u, 0, 1e6),
+        ("training.ramp_epochs", training.ramp_epochs, 0, 1e6),
+        ("training.temperature", training.temperature, 1e-3, 10),
+        ("training.beta", training.beta, 1e-3, 1e3),
+        ("training.prior_weight", training.prior_weight, 0, 1e6),
+        ("cleaning.mixture_threshold", cleaning.mixture_threshold, 0, 1),
+        ("cleaning.mixture_memory", cleaning.mixture_memory, 1, 100),
+        ("cleaning.tau", cleaning.tau, 0, 1),
+        ("cleaning.prototype_warmup", cleaning.prototype_warmup, 0, 1),
+        ("cleaning.alpha", cleaning.alpha, 0, 1e3),
+        ("cleaning.dim", cleaning.dim, 1, 65536),
+        ("cleaning.projector_depth", cleaning.projector_depth, 1, 4),
+        ("cleaning.cosine", cleaning.cosine, 0, 1e3),
+        ("cleaning.passes", cleaning.passes, 1, 1000),
+        ("cleaning.prototype_lr", cleaning.prototype_lr, 1e-9, 1e3),
+        ("engine.threads", config.engine.threads, 0, 1024),
+        ("engine.eval_batch", config.engine.eval_batch, 1, 1e6),
+        ("output.checkpoint_seconds", config.output.checkpoint_seconds, 0, 1e9),
+        ("output.history_mib", config.output.history_mib, 0, 1e6),
+        ("seed", config.seed, 0, 2**63 - 1),
+    ]
+    for key, value, low, high in ranges:
+        if value is not None and not low <= value <= high:
+            raise UsageError(f'setting "{key}" is {value:g}; it must be between {low:g} and {high:g}')
+    if config.data.limit is not None and config.data.limit < 2:
+        raise UsageError(f'setting "data.limit" is {config.data.limit}; it must be at least 2')
+
+
+def validate_for(config: Config, data: NoisyData) -> None:
+    """A `ToolError` when the data cannot be trained with these settings."""
+    batch = max(config.training.batch, config.training.warmup_batch)
+    if len(data) < batch:
+        fitting = max(2, 2 ** (len(data) // 4).bit_length() // 2)
+        raise ToolError(
+            f"{config.data.source}: {len(data)} samples are fewer than one batch of {batch}; "
+            f"use --set training.batch={fitting} --set training.warmup_batch={fitting}, or more data"
+        )
+    channels, height, width = data.shape
+    if config.network == "preact-resnet18" and min(height, width) < 8:
+        raise ToolError(
+            f"{config.data.source}: pictures of {height}x{width} are too small for preact-resnet18, which halves them three "
+            f"times; use --network small"
+        )
