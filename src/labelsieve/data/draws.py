@@ -35,7 +35,7 @@ class Draws:
 def stratified_rows(labels: IntArray, size: int, draws: Draws) -> IntArray:
     """`size` row numbers, ascending, spread over the classes as `labels` (N,) are; no class is left out.
 
-    Counts are shared out by largest remainder in whole numbers, after one row for each class.
+    Counts are shared out by largest remainder; a class that gets nothing takes one from the largest.
     """
     present, counts = np.unique(labels, return_counts=True)
     if not len(present) <= size <= len(labels):
@@ -43,11 +43,11 @@ def stratified_rows(labels: IntArray, size: int, draws: Draws) -> IntArray:
             f"cannot choose {size} of {len(labels)} samples in {len(present)} classes; "
             f"choose between {len(present)} and {len(labels)}"
         )
-    spare = max(len(labels) - len(present), 1)
-    shares = (size - len(present)) * (counts.astype(np.int64) - 1)
-    take = 1 + shares // spare
-    largest = np.argsort(-(shares % spare), kind="stable")
-    take[largest[: size - int(take.sum())]] += 1
+    take, remainders = np.divmod(size * counts, len(labels))
+    take[np.argsort(-remainders, kind="stable")[: size - int(take.sum())]] += 1
+    for lacking in np.flatnonzero(take == 0):
+        take[np.argmax(take)] -= 1
+        take[lacking] = 1
     chosen = []
     for label, quota in zip(present, take):
         rows = np.flatnonzero(labels == label)
