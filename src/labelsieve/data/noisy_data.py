@@ -1,9 +1,10 @@
 """The spine: N rows of pictures and given labels. The row's index is the only join key.
 
-What is true (`Truth`) is kept in another object, so that nothing which trains or cleans can reach it: the method is
-handed a `NoisyData`, and a `NoisyData` has no true labels to give.
+What is true (`Truth`) is kept in another object, so that nothing which trains or cleans can reach it: the
+method is handed a `NoisyData`, and a `NoisyData` has no true labels to give.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,6 +34,11 @@ class NoisyData:
     def relabelled(self, labels: Tensor) -> "NoisyData":
         return replace(self, labels=labels)
 
+    def rows(self, index: Tensor) -> "NoisyData":
+        """The rows at `index` (M,), with their own ids; the classes stay."""
+        ids = tuple(self.ids[i] for i in index.tolist())
+        return replace(self, images=self.images[index], labels=self.labels[index], ids=ids)
+
 
 @dataclass(frozen=True)
 class Truth:
@@ -53,8 +59,9 @@ class Held:
 class Collection:
     """What a data source gives: rows to train on, what is known of them, and how to look at them.
 
-    `mean` and `std` are per channel, of pixels scaled to [0, 1]. `mirror` says whether a mirrored picture is still the
-    same thing (a mirrored cat is a cat, a mirrored digit is not a digit).
+    `mean` and `std` are per channel, of pixels scaled to [0, 1]. `mirror` says whether a mirrored picture is
+    still the same thing (a mirrored cat is a cat, a mirrored digit is not a digit). `groups` (K,) gives each
+    class the number of its superclass, where the data set has superclasses.
     """
 
     name: str
@@ -64,38 +71,82 @@ class Collection:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     mirror: bool = True
+    groups: tuple[int, ...] | None = None
 
 
 def checked(data: NoisyData, place: str) -> NoisyData:
-    """The data, or a `ToolError` that names what is wrong with it; `place` is the file or source it came from."""
+    """The data, or a `ToolError` that names what is wrong with it; `place` is the file or source."""
     images, labels, classes = data.images, data.labels, len(data.classes)
     if len(images) != len(labels) or len(labels) != len(data.ids):
-        raise ToolError(f"{place}: {len(images)} pictures, {len(labels)} labels, {len(data.ids)} ids; the counts must agree")
+        raise ToolError(
+            f"{place}: {len(images)} pictures, {len(labels)} labels, {len(data.ids)} ids; "
+            f"the counts must agree"
+        )
     if len(labels) == 0:
         raise ToolError(f"{place}: it has no samples")
     if classes < 2:
-        raise ToolError(f"{place}: it has {classes} class; a classifier needs at least two")
-    outside = torch.nonzero((labels < 0) | (labels >= classes)).flatten()
-    if len(outside):
-        row = int(outside[0])
-        raise ToolError(
-            f"{place}: row {row} has label {int(labels[row])}, outside 0..{classes - 1} ({len(outside)} such rows); "
-            f"number the classes from 0 or give their names"
-        )
+        raise ToolError(f"{place}: it has {classes} class(es); a classifier needs at least two")
+    for what, names in (("class name", data.classes), ("id", data.ids)):
+        if len(set(names)) != len(names):
+            twice = Counter(names).most_common(1)[0][0]
+            raise ToolError(f'{place}: the {what} "{twice}" occurs more than once; make each {what} unique')
+    _check_range(labels, classes, place)
     counts = np.bincount(labels.numpy(), minlength=classes)
     empty = np.flatnonzero(counts == 0)
     if len(empty):
-        names = ", ".join(f'"{data.classes[k]}"' for k in empty[:5])
+        listed = ", ".join(f'"{data.classes[k]}"' for k in empty[:5]) + (" ..." if len(empty) > 5 else "")
         raise ToolError(
-            f"{place}: no sample has the label {names}{' ...' if len(empty) > 5 else ''} ({len(empty)} of {classes} classes "
-            f"are empty); remove these classes or add samples"
+            f"{place}: no sample has the label {listed} ({len(empty)} of {classes} classes are empty); "
+            f"remove these classes or add samples"
         )
     return data
 
 
+def checked_held(held: Held, data: NoisyData, place: str) -> Held:
+    """The test set, or a `ToolError` where it does not fit the training rows. Classes may be empty."""
+    images, labels = held.images, held.labels
+    if len(images) != len(labels) or len(labels) == 0:
+        raise ToolError(
+            f"{place}: {len(images)} test pictures, {len(labels)} test labels; "
+            f"they must agree and be at least one"
+        )
+    if images.shape[1:] != data.images.shape[1:]:
+        raise ToolError(
+            f"{place}: test pictures have the shape {tuple(images.shape[1:])}, "
+            f"training pictures {data.shape}; give both the same channels, height and width"
+        )
+    _check_range(labels, len(data.classes), f"{place}, test set")
+    return held
+
+
+def checked_truth(truth: Truth, data: NoisyData, place: str) -> Truth:
+    """The true labels, or a `ToolError` where they do not fit the rows."""
+    if len(truth.labels) != len(data):
+        raise ToolError(
+            f"{place}: {len(truth.labels)} true labels for {len(data)} rows; give one for each row"
+        )
+    _check_range(truth.labels, len(data.classes), f"{place}, true labels")
+    return truth
+
+
+def _check_range(labels: Tensor, classes: int, place: str) -> None:
+    outside = torch.nonzero((labels < 0) | (labels >= classes)).flatten()
+    if len(outside):
+        row = int(outside[0])
+        raise ToolError(
+            f"{place}: row {row} has label {int(labels[row])}, outside 0..{classes - 1} "
+            f"({len(outside)} such rows); number the classes from 0 or give their names"
+        )
+
+
 def channel_statistics(images: Tensor, at_most: int = 20_000) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation per channel of pixels in [0, 1], over evenly spaced pictures."""
-    step = max(1, len(images) // at_most)
-    pixels = images[::step].to(torch.float64).div_(255).transpose(0, 1).flatten(1)
-    mean, std = pixels.mean(1), pixels.std(1).clamp_min(1e-3)
+    step = -(-len(images) // at_most)
+    # Through a histogram: exact, and without a copy of the pictures as floats.
+    counts = [torch.bincount(images[::step, c].flatten(), minlength=256) for c in range(images.shape[1])]
+    shares = torch.stack(counts).to(torch.float64)
+    shares /= shares.sum(1, keepdim=True)
+    values = torch.arange(256, dtype=torch.float64) / 255
+    mean = shares @ values
+    std = (shares * (values - mean[:, None]) ** 2).sum(1).sqrt().clamp_min(1e-3)
     return tuple(mean.tolist()), tuple(std.tolist())

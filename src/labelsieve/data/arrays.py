@@ -1,0 +1,142 @@
+"""Anybody's arrays: one .npz goes in, a `Collection` comes out.
+
+Keys: `images` and `labels`; optional `true_labels`, `classes`, `ids`, `test_images`, `test_labels`, `mirror`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelsieve.data.noisy_data import (
+    Collection,
+    Held,
+    NoisyData,
+    Truth,
+    channel_statistics,
+    checked,
+    checked_held,
+    checked_truth,
+)
+from labelsieve.data.npz import Array, read_npz
+from labelsieve.data.pixels import as_bytes, brightest, channels_first
+from labelsieve.errors import ToolError, UsageError, suggest
+
+REQUIRED = ("images", "labels")
+OPTIONAL = ("true_labels", "classes", "ids", "test_images", "test_labels", "mirror")
+
+
+def load_arrays(path: Path | None) -> Collection:
+    """The collection in the .npz at `path`. Unless it says otherwise, pictures may be mirrored."""
+    if path is None:
+        raise UsageError('arrays needs a file: write "arrays:FILE.npz", with the keys images and labels')
+    if not path.is_file():
+        raise ToolError(f"{path}: no such file; write it with numpy.savez(file, images=..., labels=...)")
+    arrays = read_npz(path)
+    _check_keys(arrays, path)
+    images, test_images = _pictures(arrays, path)
+    classes = _classes(arrays, path)
+    labels = _labels(arrays["labels"], classes, f'{path}: "labels"')
+    train = checked(NoisyData(images, labels, _ids(arrays, len(labels), path), classes), str(path))
+    truth = test = None
+    if "true_labels" in arrays:
+        true_labels = _labels(arrays["true_labels"], classes, f'{path}: "true_labels"')
+        truth = checked_truth(Truth(true_labels), train, str(path))
+    if test_images is not None:
+        test_labels = _labels(arrays["test_labels"], classes, f'{path}: "test_labels"')
+        test = checked_held(Held(test_images, test_labels), train, str(path))
+    mean, std = channel_statistics(train.images)
+    return Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path))
+
+
+def _check_keys(arrays: dict[str, Array], path: Path) -> None:
+    known = (*REQUIRED, *OPTIONAL)
+    for key in arrays:
+        if key not in known:
+            raise ToolError(
+                f'{path}: unknown key "{key}"{suggest(key, known)}; the keys are {", ".join(known)}'
+            )
+    for key in REQUIRED:
+        if key not in arrays:
+            raise ToolError(f'{path}: the key "{key}" is missing; {" and ".join(REQUIRED)} are needed')
+    if ("test_images" in arrays) != ("test_labels" in arrays):
+        raise ToolError(f"{path}: test_images and test_labels go together; give both or neither")
+
+
+def _pictures(arrays: dict[str, Array], path: Path) -> tuple[Tensor, Tensor | None]:
+    """Training and test pictures; floats of both are scaled alike, by the larger of their largest values."""
+    present = [key for key in ("images", "test_images") if key in arrays]
+    shaped = {key: channels_first(arrays[key], f'{path}: "{key}"') for key in present}
+    tops = {key: brightest(shaped[key], f'{path}: "{key}"') for key in present}
+    float_top = max((tops[key] for key in present if shaped[key].dtype.kind == "f"), default=0.0)
+    ready = {}
+    for key in present:
+        top = float_top if shaped[key].dtype.kind == "f" else tops[key]
+        ready[key] = as_bytes(shaped[key], top, f'{path}: "{key}"')
+    return ready["images"], ready.get("test_images")
+
+
+def _classes(arrays: dict[str, Array], path: Path) -> tuple[str, ...]:
+    """The given names; else the labels' own names, sorted; else the numbers 0..K-1 as text."""
+    labels = arrays["labels"]
+    if "classes" in arrays:
+        return _words(arrays["classes"], f'{path}: "classes"')
+    if labels.dtype.kind in "US":
+        return tuple(sorted(set(_words(labels, f'{path}: "labels"'))))
+    if labels.dtype.kind not in "ui" or labels.size == 0:
+        return ()
+    low, high = int(labels.min()), int(labels.max())
+    if low != 0 or high >= len(labels):
+        raise ToolError(
+            f'{path}: "labels" run from {low} to {high} over {len(labels)} samples; without "classes" they '
+            f"must be 0..K-1 with a sample in each class. Number them from 0, or store them as text"
+        )
+    return tuple(str(label) for label in range(high + 1))
+
+
+def _labels(labels: Array, classes: Sequence[str], place: str) -> Tensor:
+    """Whole numbers as they are, text by its place among the class names: int64 (N,)."""
+    if labels.ndim != 1:
+        raise ToolError(f"{place}: the shape is {labels.shape}; labels must be (N,), one for each picture")
+    if labels.dtype.kind in "US":
+        number = {name: k for k, name in enumerate(classes)}
+        words = _words(labels, place)
+        for row, word in enumerate(words):
+            if word not in number:
+                hint = suggest(word, classes)
+                raise ToolError(
+                    f'{place}: row {row}: label "{word}" is not one of {len(classes)} classes{hint}'
+                )
+        return torch.tensor([number[word] for word in words], dtype=torch.int64)
+    if labels.dtype.kind not in "ui":
+        raise ToolError(f"{place}: the values are {labels.dtype}; labels must be whole numbers or text")
+    return torch.from_numpy(labels.astype(np.int64))
+
+
+def _ids(arrays: dict[str, Array], count: int, path: Path) -> tuple[str, ...]:
+    if "ids" in arrays:
+        return _words(arrays["ids"], f'{path}: "ids"')
+    return tuple(f"{row:05d}" for row in range(count))
+
+
+def _words(values: Array, place: str) -> tuple[str, ...]:
+    """Text, UTF-8 bytes or whole numbers as text."""
+    if values.ndim != 1 or values.dtype.kind not in "USui":
+        raise ToolError(
+            f"{place}: it is {values.dtype} {values.shape}; one axis of text or whole numbers belongs here"
+        )
+    try:
+        return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.tolist())
+    except UnicodeDecodeError as error:
+        raise ToolError(f"{place}: bytes that are not UTF-8 ({error}); store text") from error
+
+
+def _mirror(arrays: dict[str, Array], path: Path) -> bool:
+    if "mirror" not in arrays:
+        return True
+    value = arrays["mirror"]
+    if value.size != 1 or value.reshape(-1)[0] not in (0, 1):
+        raise ToolError(f'{path}: "mirror" must be one true or false value')
+    return bool(value.reshape(-1)[0])

@@ -1,0 +1,155 @@
+"""Label noise made on purpose: a spec, labels and a seed go in, a `Noise` comes out, alike on every machine.
+
+`none`, `sym:0.5` (over all classes, the own one included), `sym-other:0.5` (over the others), `asym:0.4`
+(CIFAR's maps), `pair:0.3` (k to k + 1), `matrix:FILE` (chances for each class), `file:FILE` (ready labels).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelsieve.data.draws import Draws, IntArray
+from labelsieve.data.noise_matrix import read_matrix, sample_rows
+from labelsieve.data.noise_record import Noise, label_hash, load, read_labels, save
+from labelsieve.errors import UsageError, suggest
+
+__all__ = ["FORMS", "NOISES", "Noise", "inject", "label_hash", "load", "save"]
+
+NOISE_STREAM = 3
+# truck to automobile, bird to airplane, deer to horse, cat and dog to each other; the rest keep theirs.
+CIFAR10_MAP = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a noise works on: labels (N,), how many classes, draws, and what is known of the data set."""
+
+    labels: IntArray
+    classes: int
+    draws: Draws
+    groups: Sequence[int] | None
+    name: str
+
+
+def inject(
+    spec: str,
+    labels: Tensor,
+    classes: int,
+    seed: int,
+    *,
+    groups: Sequence[int] | None = None,
+    name: str = "",
+) -> Noise:
+    """Labels (N,) with the noise of `spec`; `asym` needs the data set's `name` or `groups` (K,)."""
+    kind, _, argument = spec.partition(":")
+    if kind not in NOISES:
+        raise UsageError(f'unknown noise "{kind}"{suggest(kind, NOISES)}; the forms are {", ".join(FORMS)}')
+    given = Given(labels.numpy().astype(np.int64), classes, Draws(NOISE_STREAM, seed), groups, name)
+    noisy = torch.from_numpy(NOISES[kind](argument, given))
+    return Noise(noisy, spec, seed, noisy != labels, label_hash(noisy))
+
+
+def _none(argument: str, given: Given) -> IntArray:
+    if argument:
+        raise UsageError(f'"none" takes nothing after it, not "{argument}"; for a rate write sym:{argument}')
+    return given.labels.copy()
+
+
+def _sym(argument: str, given: Given) -> IntArray:
+    rows = _drawn_rows(argument, given)
+    noisy = given.labels.copy()
+    noisy[rows] = given.draws.below(given.classes, len(rows))
+    return noisy
+
+
+def _sym_other(argument: str, given: Given) -> IntArray:
+    rows = _drawn_rows(argument, given)
+    noisy = given.labels.copy()
+    noisy[rows] = (noisy[rows] + 1 + given.draws.below(given.classes - 1, len(rows))) % given.classes
+    return noisy
+
+
+def _asym(argument: str, given: Given) -> IntArray:
+    if given.name == "cifar10" and given.classes == 10:
+        target = np.array([CIFAR10_MAP.get(k, k) for k in range(10)])
+    elif given.groups is not None:
+        target = next_in_group(given.groups)
+    else:
+        rate = argument or "0.4"
+        raise UsageError(
+            f'asym is defined for cifar10 and for data with superclasses, not for "{given.name}"; '
+            f"write pair:{rate} (each class to the next) or matrix:FILE (your own chances)"
+        )
+    return _mapped(target, argument, given)
+
+
+def _pair(argument: str, given: Given) -> IntArray:
+    return _mapped((np.arange(given.classes) + 1) % given.classes, argument, given)
+
+
+def _matrix(argument: str, given: Given) -> IntArray:
+    chances = read_matrix(_file("matrix", argument), given.classes)
+    return sample_rows(chances, given.labels, given.draws)
+
+
+def _from_file(argument: str, given: Given) -> IntArray:
+    found: IntArray = read_labels(
+        _file("file", argument), torch.from_numpy(given.labels), given.classes
+    ).numpy()
+    return found
+
+
+def next_in_group(groups: Sequence[int]) -> IntArray:
+    """The class (K,) after each one within its superclass, by class number, the last back to the first."""
+    members = np.asarray(groups)
+    target = np.zeros(len(members), np.int64)
+    for group in np.unique(members):
+        classes = np.flatnonzero(members == group)
+        target[classes] = np.roll(classes, -1)
+    return target
+
+
+def _mapped(target: IntArray, argument: str, given: Given) -> IntArray:
+    """Rows drawn over the whole set go where their class's `target` (K,) says."""
+    rows = _drawn_rows(argument, given)
+    noisy = given.labels.copy()
+    noisy[rows] = target[noisy[rows]]
+    return noisy
+
+
+def _drawn_rows(argument: str, given: Given) -> IntArray:
+    """Exactly round(rate N) different rows; a smaller rate of the same seed draws a part of them."""
+    count = round(_rate(argument) * len(given.labels))
+    return given.draws.order(len(given.labels))[:count]
+
+
+def _rate(argument: str) -> float:
+    try:
+        rate = float(argument)
+    except ValueError:
+        rate = float("nan")
+    if not 0 <= rate <= 1:
+        raise UsageError(f'noise rate "{argument}" is not a number from 0 to 1; write for example sym:0.5')
+    return rate
+
+
+def _file(kind: str, argument: str) -> Path:
+    if not argument:
+        raise UsageError(f"{kind} needs a file; write {kind}:FILE")
+    return Path(argument).expanduser()
+
+
+NOISES: dict[str, Callable[[str, Given], IntArray]] = {
+    "none": _none,
+    "sym": _sym,
+    "sym-other": _sym_other,
+    "asym": _asym,
+    "pair": _pair,
+    "matrix": _matrix,
+    "file": _from_file,
+}
+FORMS = ("none", "sym:RATE", "sym-other:RATE", "asym:RATE", "pair:RATE", "matrix:FILE", "file:FILE")

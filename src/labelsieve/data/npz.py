@@ -1,0 +1,54 @@
+"""NumPy files from outside: a path goes in, plain arrays come out. Nothing pickled is ever loaded."""
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelsieve.errors import ToolError
+
+Array = NDArray[Any]
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """Every array of the .npz at `path`, by key."""
+    opened = _load(path)
+    if not isinstance(opened, np.lib.npyio.NpzFile):
+        raise ToolError(f"{path}: it is not an .npz file; write one with numpy.savez")
+    with opened:
+        return {key: _member(opened, key, path) for key in opened.files}
+
+
+def read_npy(path: Path) -> Array:
+    """The one array of the .npy at `path`."""
+    opened = _load(path)
+    if not isinstance(opened, np.ndarray):
+        raise ToolError(f"{path}: it is not an .npy file of one array; write one with numpy.save")
+    return opened
+
+
+def _load(path: Path) -> object:
+    try:
+        return np.load(path, allow_pickle=False)
+    except FileNotFoundError as error:
+        raise ToolError(f"{path}: no such file; check the path") from error
+    except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
+        raise ToolError(f"{path}: not a whole NumPy file ({error}); write it again") from error
+
+
+def _member(opened: Any, key: str, path: Path) -> Array:
+    try:
+        found: Array = opened[key]
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, OSError, NotImplementedError) as error:
+        if "Object arrays" in str(error):
+            raise ToolError(
+                f'{path}: "{key}" is an array of Python objects, as NumPy makes of rows that differ in size; '
+                f"pictures must have one size, labels must be whole numbers or text"
+            ) from error
+        raise ToolError(f'{path}: "{key}" cannot be read whole ({error}); write the file again') from error
+    if not isinstance(found, np.ndarray):
+        raise ToolError(f'{path}: "{key}" is not an array; write the file with numpy.savez')
+    return found

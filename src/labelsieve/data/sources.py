@@ -1,0 +1,66 @@
+"""Where rows come from: a spec such as `digits` or `cifar10:PATH` goes in, a `Collection` comes out.
+
+To add one, write a loader that takes a path (or None) and calls `checked`; list it in `SOURCES` and `FORMS`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from labelsieve.data.arrays import load_arrays
+from labelsieve.data.cifar import load_cifar10, load_cifar100
+from labelsieve.data.digits import load_digits
+from labelsieve.data.draws import Draws, stratified_rows
+from labelsieve.data.fashion import load_fashion
+from labelsieve.data.noisy_data import Collection, Truth
+from labelsieve.errors import UsageError, suggest
+
+Loader = Callable[[Path | None], Collection]
+
+SOURCES: dict[str, Loader] = {
+    "digits": load_digits,
+    "cifar10": load_cifar10,
+    "cifar100": load_cifar100,
+    "fashion-mnist": load_fashion,
+    "arrays": load_arrays,
+}
+FORMS = {
+    "digits": "digits",
+    "cifar10": "cifar10:PATH",
+    "cifar100": "cifar100:PATH",
+    "fashion-mnist": "fashion-mnist[:PATH]",
+    "arrays": "arrays:FILE.npz",
+}
+SUBSET_STREAM, SUBSET_SEED = 2, 0
+
+
+def open_data(spec: str, limit: int | None = None) -> Collection:
+    """The collection that `spec` names; with `limit`, a fixed choice, by class, of so many training rows.
+
+    The test set stays whole, and mean and standard deviation stay those of all rows.
+    """
+    name, colon, path = spec.partition(":")
+    if name not in SOURCES:
+        raise UsageError(
+            f'unknown data "{name}"{suggest(name, SOURCES)}; the forms are {", ".join(FORMS.values())}'
+        )
+    if colon and not path:
+        raise UsageError(f'"{spec}" has nothing after the colon; write {FORMS[name]}')
+    collection = SOURCES[name](Path(path).expanduser() if path else None)
+    return collection if limit is None else limited(collection, limit)
+
+
+def limited(collection: Collection, limit: int) -> Collection:
+    """The collection with `limit` of its training rows, in order and with their ids; at most all."""
+    if limit >= len(collection.train):
+        return collection
+    labels = collection.train.labels.numpy()
+    if limit < len(collection.train.classes):
+        raise UsageError(
+            f"a limit of {limit} cannot hold {len(collection.train.classes)} classes; give one for each"
+        )
+    rows = torch.from_numpy(stratified_rows(labels, limit, Draws(SUBSET_STREAM, SUBSET_SEED)))
+    truth = None if collection.truth is None else Truth(collection.truth.labels[rows])
+    return replace(collection, train=collection.train.rows(rows), truth=truth)

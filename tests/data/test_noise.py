@@ -1,0 +1,157 @@
+"""Every noise: exact counts, where labels go, the benchmark's maps written out again, and what is refused."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import torch
+
+from labelsieve.data.noise import FORMS, NOISES, inject, label_hash
+from labelsieve.errors import UsageError
+
+K, N = 10, 20_000
+LABELS = torch.arange(N) % K
+NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+
+
+def transitions(before: torch.Tensor, after: torch.Tensor, classes: int = K) -> np.ndarray:  # type: ignore[type-arg]
+    """(K, K): the share of class i's samples now labelled j."""
+    table = np.zeros((classes, classes))
+    np.add.at(table, (before.numpy(), after.numpy()), 1)
+    return table / table.sum(1, keepdims=True)
+
+
+def test_every_noise_has_its_form() -> None:
+    assert list(NOISES) == [form.partition(":")[0] for form in FORMS]
+
+
+def test_none_changes_nothing() -> None:
+    noise = inject("none", LABELS, K, 0)
+    assert torch.equal(noise.labels, LABELS) and not noise.flipped.any()
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5, 0.9])
+def test_sym_relabels_over_all_classes(rate: float) -> None:
+    noise = inject(f"sym:{rate}", LABELS, K, 3)
+    assert float(noise.flipped.float().mean()) == pytest.approx(rate * 0.9, abs=0.01)
+    expected = np.full((K, K), rate / K) + np.eye(K) * (1 - rate)
+    assert np.abs(transitions(LABELS, noise.labels) - expected).max() < 0.025
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.45, 1.0])
+def test_sym_other_flips_exactly_so_many(rate: float) -> None:
+    noise = inject(f"sym-other:{rate}", LABELS, K, 3)
+    assert int(noise.flipped.sum()) == round(rate * N)
+    expected = np.full((K, K), rate / 9)
+    np.fill_diagonal(expected, 1 - rate)
+    assert np.abs(transitions(LABELS, noise.labels) - expected).max() < 0.03
+
+
+def test_sym_draws_exactly_so_many() -> None:
+    """Among a billion classes no row draws its own again, so the rows drawn can be counted."""
+    noise = inject("sym:0.5", torch.zeros(1001, dtype=torch.int64), 1_000_000_000, 0)
+    assert int(noise.flipped.sum()) == round(0.5 * 1001) == 500
+
+
+def test_pair_moves_to_the_next_class() -> None:
+    noise = inject("pair:0.3", LABELS, K, 1)
+    assert int(noise.flipped.sum()) == round(0.3 * N)
+    assert torch.equal(noise.labels[noise.flipped], (LABELS[noise.flipped] + 1) % K)
+
+
+def test_asym_on_cifar10_follows_the_benchmark() -> None:
+    noise = inject("asym:0.4", LABELS, K, 1, name="cifar10")
+    moves = {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"}
+    seen = {
+        (NAMES[int(before)], NAMES[int(after)])
+        for before, after in zip(LABELS[noise.flipped], noise.labels[noise.flipped])
+    }
+    assert seen == set(moves.items())
+    assert float(noise.flipped.float().mean()) == pytest.approx(0.2, abs=0.01)
+    table = transitions(LABELS, noise.labels)
+    for before, after in moves.items():
+        assert table[NAMES.index(before), NAMES.index(after)] == pytest.approx(0.4, abs=0.04)
+
+
+def test_asym_at_full_rate_moves_every_mapped_label() -> None:
+    noise = inject("asym:1", torch.arange(10), K, 0, name="cifar10")
+    assert noise.labels.tolist() == [0, 1, 0, 5, 7, 3, 6, 7, 8, 1]
+
+
+def test_asym_on_superclasses_goes_round_within_each() -> None:
+    """CIFAR-100's first two superclasses in the official numbering: aquatic mammals and fish."""
+    mammals, fish = [4, 30, 55, 72, 95], [1, 32, 67, 73, 91]
+    groups = [0 if k in mammals else 1 if k in fish else 2 + k % 18 for k in range(100)]
+    noise = inject("asym:1.0", torch.arange(100), 100, 0, groups=groups, name="cifar100")
+    assert [int(noise.labels[k]) for k in mammals] == [30, 55, 72, 95, 4]
+    assert [int(noise.labels[k]) for k in fish] == [32, 67, 73, 91, 1]
+    assert [groups[int(k)] for k in noise.labels] == groups
+    assert sorted(noise.labels.tolist()) == list(range(100))
+
+
+def test_asym_at_part_rate_on_superclasses_flips_exactly_so_many() -> None:
+    labels = torch.arange(1000) % 100
+    noise = inject("asym:0.4", labels, 100, 0, groups=[k // 5 for k in range(100)])
+    assert int(noise.flipped.sum()) == 400
+    assert all(int(b) // 5 == int(a) // 5 for b, a in zip(labels, noise.labels))
+
+
+@pytest.mark.parametrize("spec", ["sym:0.5", "sym-other:0.5", "asym:0.5", "pair:0.5"])
+def test_a_seed_means_the_same_labels_and_another_seed_others(spec: str) -> None:
+    first, again, other = (inject(spec, LABELS, K, seed, name="cifar10") for seed in (5, 5, 6))
+    assert torch.equal(first.labels, again.labels) and first.sha256 == again.sha256
+    assert not torch.equal(first.labels, other.labels) and first.sha256 != other.sha256
+    assert (first.spec, first.seed) == (spec, 5)
+    assert torch.equal(first.flipped, first.labels != LABELS)
+    assert torch.equal(LABELS, torch.arange(N) % K), "the labels given are left alone"
+
+
+@pytest.mark.parametrize(
+    ("spec", "start"),
+    [
+        ("sym:0.5", "e646ec0317836ba0"),
+        ("asym:0.4", "eb480b53311335d1"),
+        ("sym-other:0.2", "0734dc22ce6145fe"),
+    ],
+)
+def test_these_labels_never_change(spec: str, start: str) -> None:
+    assert inject(spec, LABELS, K, 0, name="cifar10").sha256[:16] == start
+
+
+def test_a_smaller_rate_draws_a_part_of_the_larger() -> None:
+    small, large = (inject(f"pair:{rate}", LABELS, K, 0).flipped for rate in (0.2, 0.5))
+    assert bool((large | ~small).all())
+
+
+def test_the_hash_is_sha256_of_little_endian_words() -> None:
+    expected = hashlib.sha256(b"\1\0\0\0\0\0\0\0" + b"\2\1\0\0\0\0\0\0").hexdigest()
+    assert label_hash(torch.tensor([1, 258])) == expected
+    assert label_hash(torch.tensor([1, 258], dtype=torch.int32)) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("symm:0.5", 'unknown noise "symm".*did you mean "sym"'),
+        ("", "the forms are none, sym:RATE"),
+        ("none:0.5", "none"),
+        ("sym", 'rate ""'),
+        ("sym:half", 'rate "half"'),
+        ("sym:50", 'rate "50" is not a number from 0 to 1'),
+        ("sym:-0.1", 'rate "-0.1"'),
+        ("sym:nan", 'rate "nan"'),
+        ("sym-other:1.01", "from 0 to 1"),
+        ("pair:inf", "from 0 to 1"),
+        ("asym:0.4", r"pair:0\.4 .* or matrix:FILE"),
+        ("matrix:", "matrix:FILE"),
+        ("file", "file:FILE"),
+    ],
+)
+def test_a_wrong_spec_is_refused(spec: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        inject(spec, LABELS, K, 0, name="digits")
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(UsageError, match="seed -1"):
+        inject("sym:0.5", LABELS, K, -1)

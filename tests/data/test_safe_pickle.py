@@ -1,0 +1,103 @@
+"""The restricted pickle reader: arrays of every protocol come back, and no pickle can run anything."""
+
+import os
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labelsieve.data.safe_pickle import read_plain, texts
+from labelsieve.errors import ToolError
+
+CONTENT = {
+    "data": np.arange(12, dtype=np.uint8).reshape(3, 4),
+    "labels": [2, 0, 1],
+    b"batch_label": b"one \xff",
+}
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_plain_data_comes_back_in_every_protocol(protocol: int, order: Any) -> None:
+    content = CONTENT | {"data": np.array(CONTENT["data"], order=order)}
+    found = read_plain(pickle.dumps(content, protocol), "file")
+    assert set(found) == {"data", "labels", "batch_label"}
+    assert found["data"].dtype == np.uint8 and np.array_equal(found["data"], CONTENT["data"])
+    assert found["labels"] == [2, 0, 1] and found["batch_label"] == b"one \xff"
+
+
+def test_a_pickle_as_python_2_wrote_it_is_read() -> None:
+    """Written out by hand: old NumPy module names, and text in the opcodes of Python 2's str."""
+    pixels = bytes(range(200, 206))
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+    kind = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    state = b"(K\x01(K\x02K\x03t" + kind + b"\x89T" + struct.pack("<i", len(pixels)) + pixels + b"tb"
+    old = b"\x80\x02}(U\x04data" + array + state + b"U\x06labels](K\x05K\x07eu."
+    found = read_plain(old, "file")
+    assert found["data"].tolist() == [[200, 201, 202], [203, 204, 205]] and found["labels"] == [5, 7]
+
+
+class Runs:
+    """Pickles to a call of `function`."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.call = (function, arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.call
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_that_calls_the_shell_runs_nothing(protocol: int, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    content = pickle.dumps({"data": Runs(os.system, f"touch {mark}")}, protocol)
+    with pytest.raises(ToolError, match=r"bad\.bin: the pickle asks for \"(posix|nt)\.system\""):
+        read_plain(content, "bad.bin")
+    assert not mark.exists()
+    pickle.loads(content)
+    assert mark.exists(), "the pickle does run when read carelessly, so the test above proves something"
+
+
+@pytest.mark.parametrize(
+    "function", [eval, exec, getattr, __import__, open, np.load, np.fromfile, pickle.loads]
+)
+def test_other_ways_out_are_closed(function: Any) -> None:
+    with pytest.raises(ToolError, match="asks for"):
+        read_plain(pickle.dumps({"x": Runs(function, "1")}), "file")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"c_codecs\nencode\n(X\x01\x00\x00\x00aX\x05\x00\x00\x00rot13tR.",
+        b"\x80\x04\x8c\x05numpy\x8c\x0cf2py.os.path\x93.",
+        b"\x80\x02\x82\x01.",
+        b"\x80\x02Pid\n.",
+    ],
+    ids=["other codec", "dotted name", "extension code", "persistent id"],
+)
+def test_rarer_opcodes_are_refused(content: bytes) -> None:
+    with pytest.raises(ToolError, match="file: "):
+        read_plain(content, "file")
+
+
+def test_every_truncation_is_an_error_of_ours() -> None:
+    whole = pickle.dumps(CONTENT, 2)
+    for length in range(len(whole)):
+        with pytest.raises(ToolError, match="file: "):
+            read_plain(whole[:length], "file")
+
+
+def test_something_else_than_a_dict_is_refused() -> None:
+    with pytest.raises(ToolError, match="holds a list"):
+        read_plain(pickle.dumps([1]), "file")
+
+
+def test_names_may_be_bytes_or_text() -> None:
+    assert texts([b"cat", "dog"], "file") == ("cat", "dog")
+    for wrong in ("cat", [1], None):
+        with pytest.raises(ToolError, match="list of names"):
+            texts(wrong, "file")
