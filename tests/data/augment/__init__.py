@@ -1,0 +1,1 @@
+"""Tests of the augmentation, and the real pictures they share."""

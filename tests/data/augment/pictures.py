@@ -48,8 +48,8 @@ def from_pillow(image: Image.Image) -> Tensor:
 
 
 BATCHES = {
-    "rgb 32x32": patches(60, 32, 32),
-    "rgb 20x37": patches(40, 20, 37),
-    "grey 28x28": patches(60, 28, 28, channels=1),
-    "digits 8x8": digits(60),
+    "rgb 32x32": patches(32, 32, 32),
+    "rgb 20x37": patches(24, 20, 37),
+    "grey 28x28": patches(32, 28, 28, channels=1),
+    "digits 8x8": digits(32),
 }

@@ -14,7 +14,6 @@ from labelsieve.errors import UsageError
 from . import test_geometry, test_tone
 from .pictures import BATCHES, digits, from_pillow, patches, to_pillow
 
-
 skip_without_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
