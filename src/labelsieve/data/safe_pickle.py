@@ -1,8 +1,8 @@
 """Pickles of plain data: bytes go in, dicts, lists, text, numbers and NumPy arrays come out.
 
 A pickle is a program. This reader answers the few names that rebuild an array with stand-ins of its own, and
-refuses any other name with a `ToolError` before anything is imported or called. NumPy's own functions stay out
-of reach too: a crafted array state can corrupt memory inside them.
+refuses any other name with a `ToolError` before anything is imported or called. NumPy's own functions stay
+out of reach too: a crafted array state can corrupt memory inside them.
 """
 
 import io
