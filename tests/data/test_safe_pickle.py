@@ -84,6 +84,41 @@ def test_rarer_opcodes_are_refused(content: bytes) -> None:
         read_plain(content, "file")
 
 
+def crafted(
+    kind: bytes = b"u1", code: bytes = b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+) -> bytes:
+    """A pickled dict with one array of 2 bytes, its number type and that type's state as given."""
+    dtype = b"cnumpy\ndtype\n(U" + bytes([len(kind)]) + kind + b"K\x00K\x01tR" + code
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+    return b"\x80\x02}U\x04data" + array + b"(K\x01(K\x02t" + dtype + b"\x89U\x02\x05\x06tbs."
+
+
+def test_a_number_type_with_crafted_flags_stays_what_it_is() -> None:
+    """NumPy itself takes this state, believes that bytes are object references, and fails inside."""
+    assert read_plain(crafted(), "file")["data"].tolist() == [5, 6]
+    flags = b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x3ftb"
+    found = read_plain(crafted(code=flags), "file")["data"]
+    assert found.dtype == np.dtype(np.uint8) and found.dtype.flags == 0 and found.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("kind", [b"O8", b"O", b"V2", b"S2", b"i4,i4", b"u3", b""])
+def test_arrays_of_anything_but_numbers_are_refused(kind: bytes) -> None:
+    with pytest.raises(ToolError, match="an array of"):
+        read_plain(crafted(kind), "file")
+
+
+def test_an_array_without_content_is_refused() -> None:
+    content = b"\x80\x02}U\x04datacnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btRs."
+    with pytest.raises(ToolError, match="array without its content"):
+        read_plain(content, "file")
+
+
+@pytest.mark.parametrize("dtype", ["<i8", ">i8", "<f4", ">u2", "i1"])
+def test_byte_order_is_kept(dtype: str) -> None:
+    numbers = np.array([1, 2, 100], dtype)
+    assert read_plain(pickle.dumps({"x": numbers}), "file")["x"].tolist() == [1, 2, 100]
+
+
 def test_every_truncation_is_an_error_of_ours() -> None:
     whole = pickle.dumps(CONTENT, 2)
     for length in range(len(whole)):

@@ -4,7 +4,6 @@ Pickles are read through `safe_pickle`; an archive is read in memory, nothing is
 """
 
 import tarfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -103,7 +102,9 @@ def _read_archive(path: Path, layout: Layout) -> dict[str, dict[str, Any]]:
                     stream = archive.extractfile(member)
                     assert stream is not None  # a regular file always has one
                     contents[file] = read_plain(stream.read(), f"{path}: {member.name}")
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+    except ToolError:
+        raise
+    except Exception as error:  # tarfile lets several kinds through from damaged archives, even TypeError
         raise ToolError(
             f"{path}: not a whole tar archive ({type(error).__name__}: {error}); {remedy(layout)}"
         ) from error
