@@ -4,13 +4,14 @@ Colours live in the page's style sheet (classes `s0` to `s5`): one drawing serve
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from labelsieve.report.axes import Scale, Ticks
 from labelsieve.report.markup import element, escape, pixels, shortened, text_width, wrapped
 
 SIZE = 12.0  # of all small text
 HEAD = 15.0
+BOLD = 1.1  # how much wider bold letters are
 LINE = 17.0
 WIDE = 720.0
 NARROW = 340.0
@@ -44,13 +45,13 @@ def text(
 def heading(title: str, subtitle: str, width: float) -> tuple[str, float]:
     """Title and what the numbers mean, in as many lines as they need; and where the drawing goes on."""
     parts, y = [], 0.0
-    for line in wrapped(title, HEAD, width):
+    for line in wrapped(title, BOLD * HEAD, width):
         y += LINE + 1
         parts.append(text(0, y - 4, line, "head", font_size=HEAD))
     for line in wrapped(subtitle, SIZE, width):
         y += LINE
         parts.append(text(0, y - 2, line))
-    return "".join(parts), y + 8
+    return "".join(parts), y + 14
 
 
 def note(content: str, y: float, width: float) -> tuple[str, float]:
@@ -110,23 +111,31 @@ def foot(ticks: Ticks, x: Scale, bottom: float, name: str) -> tuple[str, float]:
     return "".join(parts), 42.0
 
 
-def legend(names: Sequence[str], top: float, width: float) -> tuple[str, float]:
-    """A swatch and a name for each series, flowing into as many rows as needed; and the height."""
+def legend(
+    entries: Sequence[tuple[str, int]], swatch: Callable[[int, float, float], str], top: float, width: float
+) -> tuple[str, float]:
+    """A swatch and a name for each (name, series), flowing into as many rows as needed; and the height."""
     parts, x, y = [], 0.0, top + 10
-    for series, name in enumerate(names):
+    for name, series in entries:
         shown = shortened(name, SIZE, width - 26)
         need = 26 + text_width(shown, SIZE) + 14
         if x and x + need - 14 > width:
             x, y = 0.0, y + LINE
-        parts.append(_swatch(series, x, y - 9))
+        parts.append(swatch(series, x, y - 4))
         parts.append(text(x + 26, y, shown, "label"))
         x += need
-    return "".join(parts), y + 10 - top
+    return "".join(parts), y + 16 - top
 
 
-def _swatch(series: int, x: float, y: float) -> str:
-    box = {"x": x, "y": y, "width": 20, "height": 10, "stroke_dasharray": dash(series)}
-    return element("rect", klass=f"bar outlined {look(series)}", **box)
+def area_swatch(series: int, x: float, y: float) -> str:
+    path = f"M{pixels(x)},{pixels(y + 5)}v-10h20v10z"
+    return element("path", d=path, klass=f"stairs {look(series)}", stroke_dasharray=dash(series))
+
+
+def line_swatch(series: int, x: float, y: float) -> str:
+    ends = {"x1": x, "x2": x + 20, "y1": y, "y2": y}
+    stroke = element("line", klass=f"line {look(series)}", stroke_dasharray=dash(series), **ends)
+    return stroke + marker(series, x + 10, y)
 
 
 def nothing(title: str, width: float, reason: str) -> str:

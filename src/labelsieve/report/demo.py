@@ -95,12 +95,12 @@ def headline(data: DemoReport) -> str:
         said.append(f"{percent(float(np.mean(data.wrong)), 0)} of the labels were made wrong on purpose.")
     if data.rows:
         first, last = data.rows[0], data.rows[-1]
-        ends = f"{_capital(first.name)} ends at {percent(first.accuracy_last)}"
+        ends = f"{_capital(first.name)} ends at {percent(first.accuracy_last)} accuracy"
         ends += f", {last.name} at {percent(last.accuracy_last)}" if len(data.rows) > 1 else ""
         found = (
             "" if last.issue_recall is None else f", and it found {_how_many(last.issue_recall)} wrong labels"
         )
-        said.append(f"{ends} accuracy{found}.")
+        said.append(f"{ends}{found}.")
         if last.issue_precision is not None:
             said.append(f"On its list, {_how_many(last.issue_precision)} labels really are wrong.")
     return " ".join(said)
@@ -154,8 +154,8 @@ def _results(rows: Sequence[DemoRow]) -> str:
     ]
     words = (
         "Accuracy is measured on test pictures with right labels, which no training saw. The best epoch is "
-        "chosen on those same pictures, so it flatters; go by the last epoch. AUC is explained below; the last two "
-        "columns are precision and recall."
+        "chosen on those same pictures, so it flatters; go by the last one. AUC is the chance that a wrong "
+        "label is ranked as more suspicious than a right one. The last two columns are precision and recall."
     )
     return table(header, cells, strong=(len(rows) - 1,) if len(rows) > 1 else ()) + paragraph(words, "note")
 
@@ -168,10 +168,7 @@ def _accuracy(data: DemoReport) -> str:
 
 
 def _auc(data: DemoReport) -> str:
-    words = (
-        "The chance that a wrong label is ranked as more suspicious than a right one: 0.5 is guessing, 1 is "
-        "perfect. Measured with the true labels, which training never sees."
-    )
+    words = "0.5 is guessing, 1 is perfect. Measured with the true labels, which training never sees."
     curves = _alike(data, data.auc)
     return _over_epochs(curves, data.warmup, "Ranking of wrong labels", "AUC", words) if curves else ""
 
@@ -188,7 +185,7 @@ def _over_epochs(curves: Sequence[Curve], warmup: int, title: str, unit: str, ca
 
 
 def _alike(data: DemoReport, curves: Sequence[Curve]) -> list[Curve]:
-    """The curves with one look a name on the whole page; labelsieve's, the last of accuracy, has the first."""
+    """One look a name on the whole page; labelsieve's accuracy, the last curve, has the first look."""
     names = list(dict.fromkeys(curve.name for curve in [*reversed(data.accuracy), *data.auc]))
     return [replace(curve, series=names.index(curve.name)) for curve in curves]
 
@@ -204,7 +201,8 @@ def _losses(data: DemoReport) -> str:
     groups = [Group("right labels", data.losses[~wrong]), Group("wrong labels", data.losses[wrong])]
     words = (
         "A network learns what right labels have in common long before it learns wrong ones by heart, so a "
-        "wrong label tends to have a large loss. The further apart the two shapes, the easier it is to tell them."
+        "wrong label tends to have a large loss. The further the two shapes lie apart, the easier it is to "
+        "tell them."
     )
     return figure(
         lambda width: histogram(groups, title="Loss of every training label", x_label="loss", width=width),

@@ -71,18 +71,20 @@ def _cells(
     names, taken = _column_names(column_names, left, y, cell)
     y += taken
     tallest = (counts * apart).max()
-    fits = text_width(_count(counts.max()), canvas.SIZE) <= cell - 2
+    longest = _count(tallest)
+    size = next((size for size in (canvas.SIZE, 10.0) if text_width(longest, size) <= cell - 1), None)
     parts = []
     for row, name in enumerate(row_names):
         middle = y + (row + 0.5) * cell
         parts.append(
-            canvas.text(left - 8, middle + 4, shortened(name, canvas.SIZE, left - 10), "label", "end")
+            canvas.text(left - 8, middle + 4, shortened(name, canvas.SIZE, left - 9), "label", "end")
         )
         for column, other in enumerate(column_names):
-            words = f"{name} → {other}: {_count(counts[row, column])}"
             share = counts[row, column] / tallest if apart[row, column] else None
             place = (left + column * cell, y + row * cell)
-            parts.append(_cell(place, cell, share, words, _count(counts[row, column]) if fits else ""))
+            parts.append(_cell(place, cell, share, f"{name} → {other}: {_count(counts[row, column])}"))
+            if size and counts[row, column]:
+                parts.append(_inside(place, cell, share, _count(counts[row, column]), size))
     height = y + cell * len(row_names) + 4
     return canvas.drawing(
         width, height, title, _description(counts * apart, row_names, column_names), top, names, *parts
@@ -106,23 +108,27 @@ def _column_names(names: Sequence[str], left: float, top: float, cell: float) ->
     return "".join(parts), tall + 8
 
 
-def _cell(place: tuple[float, float], side: float, share: float | None, words: str, shown: str) -> str:
+def _cell(place: tuple[float, float], side: float, share: float | None, words: str) -> str:
     """A square as strong as its share of the largest count; a diagonal one (share None) stays neutral."""
     x, y = place
     box = {"x": x + 0.5, "y": y + 0.5, "width": side - 1, "height": side - 1, "rx": 2}
-    tip = element("title", escape(words))
-    if share is None:
-        square = element("rect", tip, klass="cell same", **box)
-    else:
-        # Even one count among thousands must differ from none.
-        strength = f"{0.12 + 0.88 * share:.3f}" if share > 0 else None
-        square = element(
-            "rect", tip, klass="cell" if share > 0 else "cell none", fill_opacity=strength, **box
-        )
-    if not shown or shown == "0":
-        return square
+    kind = "cell same" if share is None else "cell" if share > 0 else "cell none"
+    strength = f"{_strength(share):.3f}" if share else None
+    return element("rect", element("title", escape(words)), klass=kind, fill_opacity=strength, **box)
+
+
+def _strength(share: float) -> float:
+    """Even one count among thousands differs from none; and no tint on which neither dark nor light text reads."""
+    return 0.1 + 0.8 * share if share <= 0.5 else 0.85 + 0.3 * (share - 0.5)
+
+
+def _inside(place: tuple[float, float], side: float, share: float | None, shown: str, size: float) -> str:
+    """The number in a cell, nothing where it would stick out (as a kept label's large one may)."""
+    if text_width(shown, size) > side - 1:
+        return ""
     tone = "muted" if share is None else "strong" if share > 0.5 else "label"
-    return square + canvas.text(x + side / 2, y + side / 2 + 4, shown, f"count {tone}", "middle")
+    x, y = place[0] + side / 2, place[1] + side / 2 + 0.36 * size
+    return canvas.text(x, y, shown, f"count {tone}", "middle", font_size=size)
 
 
 def _pairs(
@@ -143,8 +149,8 @@ def _pairs(
     parts = []
     for name, pair in zip(names, order):
         length = room * counts[pair] / counts.max()
-        parts.append(canvas.text(left - 8, y + 13, shortened(name, canvas.SIZE, left - 10), "label", "end"))
-        parts.append(element("rect", klass="bar solid s0", x=left, y=y + 3, width=length, height=13, rx=2))
+        parts.append(canvas.text(left - 8, y + 13, shortened(name, canvas.SIZE, left - 9), "label", "end"))
+        parts.append(element("rect", klass="bar s0", x=left, y=y + 3, width=length, height=13, rx=2))
         parts.append(canvas.text(left + length + 6, y + 13, _count(counts[pair]), "tick"))
         y += 20
     said = f"{_count(rest)} more in {others:,} other pairs." if others else ""

@@ -32,21 +32,23 @@ def histogram(
     if not any(map(len, values)):
         reason = "No values to draw." + (f" {_left_out(left_out)}" if left_out else "")
         return canvas.nothing(title, width, reason)
-    low, high = span([float(edge) for part in values if len(part) for edge in (part.min(), part.max())])
+    low, high = _range(values)
     edges = np.linspace(low, high, bins + 1)
     counts = [np.histogram(part, edges)[0] for part in values]
     names = [f"{group.name} ({len(part):,})" for group, part in zip(groups, values)]
     root = _uneven(counts)
     subtitle = "Number of values in each range" + (", square-root scale" if root else "")
     top, y = canvas.heading(title, subtitle, width)
-    key, taken = canvas.legend(names, y, width)
-    y += taken + 6
+    key, taken = canvas.legend(
+        [(name, series) for series, name in enumerate(names)], canvas.area_swatch, y, width
+    )
+    y += taken
     ticks = (
         _root_ticks(counts) if root else ticks_around(0, max(c.max() for c in counts), wanted=4, whole=True)
     )
     x = Scale(low, high, start=canvas.tick_room(ticks), end=width - 12)
     up = Scale(0, ticks.values[-1], start=y + PLOT, end=y, root=root)
-    x_ticks = ticks_within(low, high, wanted=max(2, int((x.end - x.start) / 70)))
+    x_ticks = ticks_within(low, high, wanted=max(2, int((x.end - x.start) / 55)))
     foot, below = canvas.foot(x_ticks, x, up.start, x_label)
     small, more = canvas.note(_left_out(left_out) if left_out else "", up.start + below, width)
     return canvas.drawing(
@@ -57,8 +59,8 @@ def histogram(
         top,
         key,
         canvas.grid(ticks, up, x.start, x.end),
-        *(_bars(part, edges, series, groups[series].name, x, up) for series, part in enumerate(counts)),
         *(_outline(part, edges, series, x, up) for series, part in enumerate(counts)),
+        *(_bins(part, edges, groups[series].name, x, up) for series, part in enumerate(counts)),
         foot,
         small,
     )
@@ -67,6 +69,12 @@ def histogram(
 def _finite(group: Group) -> np.ndarray:
     values = np.asarray(group.values, dtype=np.float64).ravel()
     return values[np.abs(values) <= LARGEST]
+
+
+def _range(values: Sequence[np.ndarray]) -> tuple[float, float]:
+    """From the smallest to the largest value; from 0, where the smallest is near it."""
+    low, high = span([float(edge) for part in values if len(part) for edge in (part.min(), part.max())])
+    return (0.0 if 0 < low < 0.1 * high else low), high
 
 
 def _left_out(count: int) -> str:
@@ -92,8 +100,8 @@ def _root_ticks(counts: Sequence[np.ndarray]) -> Ticks:
     return Ticks((0.0, *chosen), 0)
 
 
-def _bars(counts: np.ndarray, edges: np.ndarray, series: int, name: str, x: Scale, up: Scale) -> str:
-    """One rectangle a bin, with its range and count as a tooltip; empty bins draw nothing."""
+def _bins(counts: np.ndarray, edges: np.ndarray, name: str, x: Scale, up: Scale) -> str:
+    """One unseen rectangle a bin, which shows range and count to a resting pointer; none for empty bins."""
     decimals = max(0, 2 - math.floor(math.log10(edges[-1] - edges[0])))
     parts = []
     for count, start, end in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist()):
@@ -101,12 +109,12 @@ def _bars(counts: np.ndarray, edges: np.ndarray, series: int, name: str, x: Scal
             words = f"{name}: {count:,} from {number(start, decimals)} to {number(end, decimals)}"
             tip = element("title", escape(words))
             box = {"x": x(start), "y": up(count), "width": x(end) - x(start), "height": up.start - up(count)}
-            parts.append(element("rect", tip, klass=f"bar {canvas.look(series)}", **box))
+            parts.append(element("rect", tip, klass="bin", fill_opacity=0, **box))
     return "".join(parts)
 
 
 def _outline(counts: np.ndarray, edges: np.ndarray, series: int, x: Scale, up: Scale) -> str:
-    """The stairs over all bins: they stay visible where bars of two groups cover each other."""
+    """The stairs over all bins, lightly filled: visible also where two groups cover each other."""
     if not counts.any():
         return ""
     filled = np.flatnonzero(counts)
@@ -114,4 +122,4 @@ def _outline(counts: np.ndarray, edges: np.ndarray, series: int, x: Scale, up: S
     steps = "".join(f"V{pixels(up(counts[b]))}H{pixels(x(edges[b + 1]))}" for b in range(first, last + 1))
     path = f"M{pixels(x(edges[first]))},{pixels(up.start)}{steps}V{pixels(up.start)}"
     look = {"klass": f"stairs {canvas.look(series)}", "stroke_dasharray": canvas.dash(series)}
-    return element("path", d=path, fill="none", **look)
+    return element("path", d=path, fill_opacity=0.24, **look)

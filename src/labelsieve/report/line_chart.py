@@ -57,23 +57,29 @@ def line_chart(
     if not drawn:
         return canvas.nothing(title, width, "No values to draw.")
     points = [point for parts in runs for part in parts for point in part]
+    looks = [_series(curves[i], i) for i in drawn]
     top, y = canvas.heading(title, y_label, width)
+    names, label_room = _names([curves[i].name for i in drawn], width)
+    if names != [curves[i].name for i in drawn]:
+        # A name that was cut at the line's end is to be read in full somewhere.
+        entries = [(curves[i].name, look) for i, look in zip(drawn, looks)]
+        key, taken = canvas.legend(entries, canvas.line_swatch, y, width)
+        top, y = top + key, y + taken
     y += canvas.LINE if bands else 0.0
     bottom = y + max(PLOT, LABEL_GAP * len(drawn))
     ticks = ticks_around(*span([p[1] for p in points]), wanted=5)
-    names = [shortened(curves[i].name, canvas.SIZE, 0.32 * width - 20) for i in drawn]
-    right = width - 20 - max(text_width(name, canvas.SIZE) for name in names)
+    right = width - label_room
     across = [p[0] for p in points]
     whole = all(value.is_integer() for value in across)
     x_scale = Scale(*span(across), start=canvas.tick_room(ticks), end=right)
     y_scale = Scale(ticks.values[0], ticks.values[-1], start=bottom, end=y)
     x_ticks = ticks_within(
-        x_scale.low, x_scale.high, wanted=max(2, int((right - x_scale.start) / 70)), whole=whole
+        x_scale.low, x_scale.high, wanted=max(2, int((right - x_scale.start) / 55)), whole=whole
     )
     foot, below = canvas.foot(x_ticks, x_scale, bottom, x_label)
-    lines = [_line(runs[i], _series(curves[i], i), x_scale, y_scale) for i in drawn]
+    lines = [_line(runs[i], look, x_scale, y_scale) for i, look in zip(drawn, looks)]
     ends = [(x_scale(runs[i][-1][-1][0]), y_scale(runs[i][-1][-1][1])) for i in drawn]
-    labels = _labels(names, [_series(curves[i], i) for i in drawn], ends, (y, bottom), right)
+    labels = _labels(names, looks, ends, (y, bottom), right)
     empty = [curve.name for curve, parts in zip(curves, runs) if not parts]
     small, more = canvas.note(f"Without values: {', '.join(empty)}" if empty else "", bottom + below, width)
     return canvas.drawing(
@@ -93,6 +99,13 @@ def line_chart(
 
 def _series(curve: Curve, index: int) -> int:
     return index if curve.series is None else curve.series
+
+
+def _names(names: Sequence[str], width: float) -> tuple[list[str], float]:
+    """The names as they fit beside the line ends, and the room they take there; they are set in bold."""
+    bold = canvas.BOLD * canvas.SIZE
+    cut = [shortened(name, bold, max(0.28 * width, 104.0)) for name in names]
+    return cut, 18 + max(text_width(name, bold) for name in cut)
 
 
 def _runs(curve: Curve) -> list[list[Point]]:

@@ -135,7 +135,10 @@ def _card(suspect: Suspect) -> str:
         ("suggested", suspect.suggested, "suggested"),
         ("score", score(suspect), None),
     )
-    pairs = (element("dt", key) + element("dd", escape(value), klass=klass) for key, value, klass in lines)
+    pairs = (
+        element("div", element("dt", key), element("dd", escape(value), klass=klass))
+        for key, value, klass in lines
+    )
     return element("li", seen, element("dl", *pairs), _verdict(suspect.wrong), paragraph(suspect.id, "id"))
 
 
@@ -143,12 +146,10 @@ def score(suspect: Suspect) -> str:
     """Three decimals; a score that would be rounded to nothing says so."""
     if not np.isfinite(suspect.score):
         return MISSING
-    return "< 0.001" if 0 < suspect.score < 0.0005 else number(suspect.score, 3)
+    return "<\u00a00.001" if 0 < suspect.score < 0.0005 else number(suspect.score, 3)
 
 
 def _verdict(wrong: bool | None) -> str:
     if wrong is None:
         return ""
-    return (
-        paragraph("✓ label was wrong", "verdict") if wrong else paragraph("✗ label was right", "verdict miss")
-    )
+    return paragraph("✓ was wrong", "verdict") if wrong else paragraph("✗ was right", "verdict miss")

@@ -57,13 +57,14 @@ thead th { vertical-align: bottom; color: var(--muted); font-size: .84rem; line-
 th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 th.words, td.words, tbody th { text-align: left; }
-tbody th { font-weight: 500; }
+tbody th { font-weight: 500; min-width: 8.5rem; overflow-wrap: anywhere; }
 tr.strong th, tr.strong td { font-weight: 680; }
 td.words { overflow-wrap: anywhere; }
 """
 
 _CHARTS = """
 figure { margin: 0 0 .9rem; }
+figcaption { margin-top: .6rem; max-width: 41rem; }
 .chart { display: block; max-width: 100%; height: auto; overflow: visible; font-family: inherit; }
 .chart + .chart { display: none; }
 .chart text { fill: var(--ink); font-variant-numeric: tabular-nums; }
@@ -73,34 +74,34 @@ figure { margin: 0 0 .9rem; }
 .s3 { --tone: var(--s3); } .s4 { --tone: var(--s4); } .s5 { --tone: var(--s5); }
 .chart .end { fill: var(--tone); font-weight: 600; }
 .line, .stairs { fill: none; stroke: var(--tone); stroke-width: 2; stroke-linejoin: round; }
-.stairs { stroke-width: 1.5; }
+.stairs { fill: var(--tone); fill-opacity: .24; stroke-width: 1.5; }
 .mark { fill: var(--tone); stroke: var(--ground); stroke-width: 1; }
 .leader { stroke: var(--tone); stroke-width: 1; opacity: .55; }
 .grid { stroke: var(--rule); } .axis { stroke: var(--muted); }
 .band { fill: var(--ink); opacity: .055; } .band.b1 { opacity: .1; }
-.bar { fill: var(--tone); fill-opacity: .24; } .bar.solid { fill-opacity: .8; }
-.bar.outlined { stroke: var(--tone); stroke-width: 1.5; }
+.bar { fill: var(--tone); fill-opacity: .8; }
 .cell { fill: var(--s0); } .cell.none { fill: var(--wash); }
 .cell.same { fill: none; stroke: var(--rule); }
 .chart .count.strong { fill: var(--ground); font-weight: 600; }
 """
 
 _PICTURES = """
-.gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); gap: .75rem; margin: 0;
-  padding: 0; max-width: none; list-style: none; }
-.gallery > li { display: flex; flex-direction: column; margin: 0; padding: .6rem; background: var(--card);
-  border: 1px solid var(--rule); border-radius: .5rem; font-size: .84rem; line-height: 1.4; min-width: 0; }
+.gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(6.9rem, 1fr)); gap: .6rem;
+  margin: 0; padding: 0; max-width: none; list-style: none; }
+.gallery > li { display: flex; flex-direction: column; margin: 0; padding: .5rem; background: var(--card);
+  border: 1px solid var(--rule); border-radius: .5rem; font-size: .8rem; line-height: 1.4; min-width: 0; }
 .picture { display: block; width: 100%; height: auto; aspect-ratio: 1; object-fit: contain;
   border-radius: .25rem; background: var(--wash); }
 .tiny { image-rendering: pixelated; }
-.gallery dl { display: grid; grid-template-columns: auto minmax(0, 1fr); column-gap: .6rem;
-  margin: .5rem 0 .35rem; }
+.gallery dl { margin: .5rem 0 .35rem; }
+.gallery dl div { display: flex; flex-wrap: wrap; justify-content: space-between; column-gap: .5rem; }
 .gallery dt { color: var(--muted); }
-.gallery dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+.gallery dd { margin: 0 0 0 auto; text-align: right; font-variant-numeric: tabular-nums;
+  overflow-wrap: anywhere; }
 .gallery .suggested { font-weight: 680; }
 .gallery .verdict { margin: auto 0 0; font-weight: 600; color: var(--s2); }
 .gallery .verdict.miss { color: var(--s1); }
-.gallery .id { margin: 0; color: var(--muted); font-size: .78rem; overflow-wrap: anywhere; }
+.gallery .id { margin: 0; color: var(--muted); font-size: .74rem; overflow-wrap: anywhere; }
 """
 
 # Charts come twice, drawn for two widths: text in a drawing that is merely shrunk cannot be read on a phone.
@@ -108,7 +109,6 @@ _NARROW = """
 @media screen and (max-width: 36rem) {
   .chart:has(+ .chart) { display: none; }
   .chart + .chart { display: block; }
-  .gallery { grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr)); gap: .5rem; }
   .stack thead { display: none; }
   .stack, .stack tbody, .stack tr, .stack th, .stack td { display: block; border: 0; padding: 0; }
   .stack tr { padding: .6rem 0; border-bottom: 1px solid var(--rule); }
@@ -127,7 +127,8 @@ _PRINT = """
   h2, h2 + p { break-after: avoid; }
   figure, tr, .facts, .gallery > li { break-inside: avoid; }
   .gallery { grid-template-columns: repeat(6, 1fr); gap: .4rem; }
-  .bar, .band, .cell, .mark, .picture { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .stairs, .bar, .band, .cell, .mark, .picture {
+    print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
 
