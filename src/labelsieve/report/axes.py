@@ -43,7 +43,7 @@ def known(values: Iterable[float | None]) -> list[float]:
 
 
 def drawable(value: float | None) -> bool:
-    return value is not None and abs(value) <= LARGEST
+    return value is not None and abs(float(value)) <= LARGEST
 
 
 def span(values: Sequence[float]) -> tuple[float, float]:

@@ -10,6 +10,8 @@ from labelsieve.report.charts import Band, Curve, Group, histogram, line_chart
 from labelsieve.report.markup import percent
 from labelsieve.report.page import Section, Suspect, facts, figure, gallery, page, paragraph, steps, table
 
+__all__ = ["DemoReport", "DemoRow", "Suspect", "demo_page", "headline"]
+
 SHOWN = 24
 
 NEXT_STEPS = (

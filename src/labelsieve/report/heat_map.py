@@ -27,16 +27,13 @@ def heat_map(
     Where rows and columns are the same classes, the diagonal (label kept) does not count for the colours: it
     would drown all the rest.
     """
-    counts = (
-        np.asarray(matrix, dtype=np.float64).reshape(-1, len(column_names))
-        if len(column_names)
-        else np.zeros((0, 0))
-    )
-    if len(counts) != len(row_names) or np.size(matrix) != counts.size:
-        wanted = (len(row_names), len(column_names))
+    wanted = (len(row_names), len(column_names))
+    if np.shape(matrix) != wanted and not np.size(matrix) == 0 == wanted[0] * wanted[1]:
         raise UsageError(
-            f'heat map "{title}": the counts have shape {np.shape(matrix)}, the names ask for {wanted}'
+            f'heat map "{title}": the counts have shape {np.shape(matrix)}, the names ask for {wanted}; '
+            f"give a name for each row and each column"
         )
+    counts = np.asarray(matrix, dtype=np.float64).reshape(wanted)
     counts = np.where(np.abs(counts) <= LARGEST, counts, 0.0).clip(min=0)
     apart = (
         ~np.eye(*counts.shape, dtype=bool)
@@ -118,7 +115,7 @@ def _cell(place: tuple[float, float], side: float, share: float | None, words: s
 
 
 def _strength(share: float) -> float:
-    """Even one count among thousands differs from none; and no tint on which neither dark nor light text reads."""
+    """Even one count among thousands differs from none; tints on which no text reads well are skipped."""
     return 0.1 + 0.8 * share if share <= 0.5 else 0.85 + 0.3 * (share - 0.5)
 
 

@@ -30,40 +30,38 @@ def histogram(
     values = [_finite(group) for group in groups]
     left_out = sum(np.size(group.values) for group in groups) - sum(map(len, values))
     if not any(map(len, values)):
-        reason = "No values to draw." + (f" {_left_out(left_out)}" if left_out else "")
-        return canvas.nothing(title, width, reason)
+        return canvas.nothing(title, width, f"No values to draw. {_left_out(left_out)}".strip())
     low, high = _range(values)
     edges = np.linspace(low, high, bins + 1)
     counts = [np.histogram(part, edges)[0] for part in values]
     names = [f"{group.name} ({len(part):,})" for group, part in zip(groups, values)]
-    root = _uneven(counts)
-    subtitle = "Number of values in each range" + (", square-root scale" if root else "")
-    top, y = canvas.heading(title, subtitle, width)
-    key, taken = canvas.legend(
-        [(name, series) for series, name in enumerate(names)], canvas.area_swatch, y, width
-    )
-    y += taken
-    ticks = (
-        _root_ticks(counts) if root else ticks_around(0, max(c.max() for c in counts), wanted=4, whole=True)
-    )
-    x = Scale(low, high, start=canvas.tick_room(ticks), end=width - 12)
-    up = Scale(0, ticks.values[-1], start=y + PLOT, end=y, root=root)
-    x_ticks = ticks_within(low, high, wanted=max(2, int((x.end - x.start) / 55)))
-    foot, below = canvas.foot(x_ticks, x, up.start, x_label)
-    small, more = canvas.note(_left_out(left_out) if left_out else "", up.start + below, width)
+    ticks, root = _count_ticks(counts)
+    head, top = _head(names, title, root, width)
+    across = Scale(low, high, start=canvas.tick_room(ticks), end=width - 12)
+    up = Scale(0, ticks.values[-1], start=top + PLOT, end=top, root=root)
+    x_ticks = ticks_within(low, high, wanted=max(2, int((across.end - across.start) / 55)))
+    foot, below = canvas.foot(x_ticks, across, up.start, x_label)
+    small, more = canvas.note(_left_out(left_out), up.start + below, width)
     return canvas.drawing(
         width,
         up.start + below + more,
         title,
-        f"Histogram of {x_label}: {', '.join(names)}. " + (_left_out(left_out) if left_out else ""),
-        top,
-        key,
-        canvas.grid(ticks, up, x.start, x.end),
-        *(_outline(part, edges, series, x, up) for series, part in enumerate(counts)),
-        *(_bins(part, edges, groups[series].name, x, up) for series, part in enumerate(counts)),
+        f"Histogram of {x_label}: {', '.join(names)}. {_left_out(left_out)}",
+        head,
+        canvas.grid(ticks, up, across.start, across.end),
+        *(_outline(part, edges, series, across, up) for series, part in enumerate(counts)),
+        *(_bins(part, edges, group.name, across, up) for group, part in zip(groups, counts)),
         foot,
         small,
     )
+
+
+def _head(names: Sequence[str], title: str, root: bool, width: float) -> tuple[str, float]:
+    scale = ", square-root scale" if root else ""
+    words, y = canvas.heading(title, f"Number of values in each range{scale}", width)
+    entries = [(name, series) for series, name in enumerate(names)]
+    key, taken = canvas.legend(entries, canvas.area_swatch, y, width)
+    return words + key, y + taken
 
 
 def _finite(group: Group) -> np.ndarray:
@@ -78,17 +76,21 @@ def _range(values: Sequence[np.ndarray]) -> tuple[float, float]:
 
 
 def _left_out(count: int) -> str:
+    if not count:
+        return ""
     return f"{count:,} {'value that is' if count == 1 else 'values that are'} not finite left out."
 
 
-def _uneven(counts: Sequence[np.ndarray]) -> bool:
-    peaks = [part.max() for part in counts if part.any()]
-    return max(peaks) > UNEVEN * min(peaks)
+def _count_ticks(counts: Sequence[np.ndarray]) -> tuple[Ticks, bool]:
+    """The vertical axis, and whether it is a square-root one: where a group else were a flat line."""
+    peaks = [int(part.max()) for part in counts if part.any()]
+    if max(peaks) > UNEVEN * min(peaks):
+        return _root_ticks(max(peaks)), True
+    return ticks_around(0, max(peaks), wanted=4, whole=True), False
 
 
-def _root_ticks(counts: Sequence[np.ndarray]) -> Ticks:
+def _root_ticks(tallest: int) -> Ticks:
     """0 and those of 1, 2, 5, ... that stand apart on a square-root axis, ending above the tallest bar."""
-    tallest = max(int(part.max()) for part in counts)
     last = ticks_around(0, tallest, wanted=8, whole=True).values[-1]
     chosen = [last]
     for power in range(int(math.log10(last)), -1, -1):

@@ -121,12 +121,15 @@ _NARROW = """
 _PRINT = """
 @page { margin: 16mm; }
 @media print {
-  body { font-size: 10.5pt; }
+  html { font-size: 85%; }
+  .facts { grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); }
   .sheet { max-width: none; padding: 0; }
   section { margin-top: 1.4rem; padding-top: 1rem; }
   h2, h2 + p { break-after: avoid; }
   figure, tr, .facts, .gallery > li { break-inside: avoid; }
   .gallery { grid-template-columns: repeat(6, 1fr); gap: .4rem; }
+  .gallery > li { font-size: .74rem; }
+  .gallery .id { font-size: .66rem; }
   .stairs, .bar, .band, .cell, .mark, .picture {
     print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
