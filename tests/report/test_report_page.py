@@ -53,6 +53,11 @@ def test_tables_have_row_and_column_names_and_dashes(read_page: Callable) -> Non
     assert [a.get("class") for tag, a in seen.seen if tag == "tr"] == [None, None, "strong"]
 
 
+def test_only_wide_tables_come_apart_on_a_phone() -> None:
+    assert 'class="stack"' in table(list("abcd"), [list("1234")])
+    assert "stack" not in table(list("abc"), [list("123")])
+
+
 @pytest.mark.parametrize(
     ("score", "wrong", "said"),
     [

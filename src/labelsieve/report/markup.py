@@ -70,9 +70,9 @@ def percent(share: float | None, decimals: int = 1) -> str:
 
 def text_width(text: str, size: float) -> float:
     """About how wide a sans-serif text is, in pixels, a little on the safe side."""
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    wide = sum(unicodedata.east_asian_width(c) in "WF" or c in "mwMW@%→…<>&_" for c in text)
     narrow = sum(c in "iljtfrI.,:;'|!()[] " for c in text)
-    return size * (1.0 * wide + 0.36 * narrow + 0.62 * (len(text) - wide - narrow))
+    return size * (wide + 0.36 * narrow + 0.62 * (len(text) - wide - narrow))
 
 
 def shortened(text: str, size: float, room: float) -> str:

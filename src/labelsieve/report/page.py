@@ -89,7 +89,7 @@ def table(
     """A table of plain texts; the first column names the row. None is shown as a dash.
 
     `words` are the columns of text, set to the left (numbers go to the right); `strong` are rows to set in
-    bold. On a narrow screen every row becomes a block of its own.
+    bold. On a narrow screen rows of more than three cells become blocks.
     """
     titles = [
         element("th", escape(name), scope="col", klass=_side(i, words)) for i, name in enumerate(header)
@@ -103,7 +103,7 @@ def table(
         element("thead", element("tr", *titles)),
         "\n",
         element("tbody", "\n".join(lines)),
-        klass="stack",
+        klass="stack" if len(header) > 3 else None,
     )
 
 
