@@ -1,0 +1,155 @@
+"""Sections go in, one whole HTML document comes out: style inside, no script, no address, nothing to load."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelsieve.report.canvas import NARROW, WIDE
+from labelsieve.report.markup import MISSING, element, escape, number
+from labelsieve.report.pictures import picture
+from labelsieve.report.style import STYLE
+from labelsieve.version import __version__
+
+# The browser itself then refuses to load anything, whatever a name or a label holds.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading (plain text) and what stands below it (markup)."""
+
+    heading: str
+    body: str
+
+
+@dataclass(frozen=True, eq=False)
+class Suspect:
+    """A picture (C, H, W) whose given label is doubted; a low score, in [0, 1], is a strong doubt.
+
+    `wrong` is known only where the true label is: True where the given label really is wrong.
+    """
+
+    image: np.ndarray
+    id: str
+    given: str
+    suggested: str
+    score: float
+    wrong: bool | None
+
+
+def page(title: str, lead: str, sections: Sequence[Section]) -> str:
+    """The whole document; `title` and `lead` are plain text."""
+    head = (
+        '<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"{element('title', escape(title))}\n<style>\n{STYLE}\n</style>\n"
+    )
+    opening = element("header", element("h1", escape(title)), paragraph(lead, "lead") if lead else "")
+    body = "\n".join(element("section", element("h2", escape(s.heading)), "\n", s.body) for s in sections)
+    closing = element(
+        "footer", f"Written by labelsieve {escape(__version__)}. This page loads nothing from the network."
+    )
+    main = element("main", "\n", opening, "\n", body, "\n", closing, "\n", klass="sheet")
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}</head>\n<body>\n{main}\n</body>\n</html>\n'
+
+
+def paragraph(words: str, klass: str | None = None) -> str:
+    return element("p", escape(words), klass=klass)
+
+
+def steps(items: Sequence[str]) -> str:
+    """A numbered list of plain texts."""
+    return element("ol", *(element("li", escape(item)) for item in items))
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """The few figures to remember, large: (figure, what it is)."""
+    boxes = (element("div", element("dt", escape(words)), element("dd", escape(big))) for big, words in pairs)
+    return element("dl", *boxes, klass="facts")
+
+
+def figure(draw: Callable[[float], str], caption: str = "") -> str:
+    """A chart drawn for a desk and for a phone (the style sheet shows one of them), with words below."""
+    words = element("figcaption", escape(caption)) if caption else ""
+    return element("figure", "\n", draw(WIDE), "\n", draw(NARROW), "\n", words)
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str | None]],
+    *,
+    caption: str = "",
+    words: Collection[int] = (0,),
+    strong: Collection[int] = (),
+) -> str:
+    """A table of plain texts; the first column names the row. None is shown as a dash.
+
+    `words` are the columns of text, set to the left (numbers go to the right); `strong` are rows to set in
+    bold. On a narrow screen rows of more than three cells become blocks.
+    """
+    titles = [
+        element("th", escape(name), scope="col", klass=_side(i, words)) for i, name in enumerate(header)
+    ]
+    lines = [
+        _row(header, row, words, "strong" if number in strong else None) for number, row in enumerate(rows)
+    ]
+    return element(
+        "table",
+        element("caption", escape(caption)) if caption else "",
+        element("thead", element("tr", *titles)),
+        "\n",
+        element("tbody", "\n".join(lines)),
+        klass="stack" if len(header) > 3 else None,
+    )
+
+
+def _row(header: Sequence[str], row: Sequence[str | None], words: Collection[int], klass: str | None) -> str:
+    texts = [escape(MISSING if cell is None else cell) for cell in row]
+    first = [element("th", text, scope="row") for text in texts[:1]]
+    cells = [
+        element("td", element("span", text), klass=_side(index, words), data_label=header[index])
+        for index, text in enumerate(texts[1:], start=1)
+    ]
+    return element("tr", *first, *cells, klass=klass)
+
+
+def _side(column: int, words: Collection[int]) -> str | None:
+    return "words" if column in words else None
+
+
+def gallery(suspects: Sequence[Suspect]) -> str:
+    """A card for each suspect: picture, given and suggested label, score and, where known, who was right."""
+    if not suspects:
+        return paragraph("No picture to show.", "note")
+    return element("ul", *("\n" + _card(suspect) for suspect in suspects), "\n", klass="gallery")
+
+
+def _card(suspect: Suspect) -> str:
+    seen = picture(suspect.image, f"Picture {suspect.id}, given label {suspect.given}")
+    lines = (
+        ("given", suspect.given, None),
+        ("suggested", suspect.suggested, "suggested"),
+        ("score", score(suspect), None),
+    )
+    pairs = (
+        element("div", element("dt", key), element("dd", escape(value), klass=klass))
+        for key, value, klass in lines
+    )
+    return element("li", seen, element("dl", *pairs), _verdict(suspect.wrong), paragraph(suspect.id, "id"))
+
+
+def score(suspect: Suspect) -> str:
+    """Three decimals; a score that would be rounded to nothing says so."""
+    if not np.isfinite(suspect.score):
+        return MISSING
+    return "<\u00a00.001" if 0 < suspect.score < 0.0005 else number(suspect.score, 3)
+
+
+def _verdict(wrong: bool | None) -> str:
+    if wrong is None:
+        return ""
+    return paragraph("✓ was wrong", "verdict") if wrong else paragraph("✗ was right", "verdict miss")
