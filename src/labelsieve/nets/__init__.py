@@ -11,7 +11,7 @@ from labelsieve.nets.small import SmallNet
 
 NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "small": lambda channels, classes: SmallNet(channels, classes),
-    "small-wide": lambda channels, classes: SmallNet(channels, classes, width=64),
+    "small-wide": lambda channels, classes: SmallNet(channels, classes, width=48),
     "preact-resnet18": lambda channels, classes: PreActResNet18(channels, classes),
 }
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class SmallNet(nn.Module):
-    def __init__(self, channels: int, classes: int, width: int = 32) -> None:
+    def __init__(self, channels: int, classes: int, width: int = 24) -> None:
         super().__init__()
         widths = (channels, width, 2 * width, 4 * width)
         self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, 1, 1, bias=False) for a, b in zip(widths, widths[1:]))
