@@ -27,9 +27,7 @@ class Prediction:
 
 
 class PlainEngine:
-    def __init__(
-        self, data: NoisyData, views: Views, device: torch.device | str = "cpu", eval_batch: int = 512
-    ) -> None:
+    def __init__(self, data: NoisyData, views: Views, device: torch.device | str = "cpu", eval_batch: int = 512) -> None:
         self.device = torch.device(device)
         self.images = data.images.to(self.device)
         self.labels = data.labels.to(self.device)
@@ -60,6 +58,4 @@ class PlainEngine:
     def predict(self, learner: Learner, images: Tensor) -> Prediction:
         learner.network.eval()
         parts = [learner.look(self.place(some)) for some in images.split(self.eval_batch)]
-        return Prediction(
-            torch.cat([logits for logits, _ in parts]), torch.cat([features.float() for _, features in parts])
-        )
+        return Prediction(torch.cat([logits for logits, _ in parts]), torch.cat([features.float() for _, features in parts]))

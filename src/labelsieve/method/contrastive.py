@@ -52,6 +52,11 @@ class ContrastiveCleaner:
         self.prototypes_: Tensor | None = None  # (K, d), unit length
         self.optimiser_: torch.optim.Optimizer | None = None
 
+    @property
+    def cosine(self) -> float:
+        """The scale of the cosine scores, as `PrototypeCleaner` names it."""
+        return 1 / self.temperature
+
     def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
         if self.projector_ is None:
             self._start(seen.features.shape[1], seen.features.device)
@@ -59,9 +64,7 @@ class ContrastiveCleaner:
             self.prototypes_ = self._class_means(seen)
         assert self.optimiser_ is not None
         set_lr(self.optimiser_, self.lr)
-        labels, kept = pseudo_labels(
-            seen.probs, torch.softmax(self.classify(seen.features), 1), seen.labels, self.confident
-        )
+        labels, kept = pseudo_labels(seen.probs, torch.softmax(self.classify(seen.features), 1), seen.labels, self.confident)
         order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_))
         for rows in order.to(seen.features.device).split(self.batch):
             self._step(seen.features[rows].float(), labels[rows], kept[rows])
@@ -106,9 +109,7 @@ class ContrastiveCleaner:
 
     def _start(self, features: int, device: torch.device) -> None:
         self.projector_ = Projector(features, self.dim, 1, 0.0, seeded(self.seed, WEIGHTS)).to(device)
-        self.optimiser_ = sgd(
-            self.projector_.parameters(), self.lr, self.momentum, self.weight_decay
-        )
+        self.optimiser_ = sgd(self.projector_.parameters(), self.lr, self.momentum, self.weight_decay)
 
     def state_dict(self) -> dict[str, Tensor]:
         if self.projector_ is None or self.prototypes_ is None or self.optimiser_ is None:

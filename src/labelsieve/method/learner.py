@@ -16,6 +16,10 @@ class Judge(Cleaner, Protocol):
 
     lr: float
 
+    @property
+    def cosine(self) -> float:
+        """0 for plain products of embeddings and prototypes, else the scale of their cosine."""
+
     def classify(self, features: Tensor) -> Tensor:
         """Scores (N, K) of features (N, D)."""
 

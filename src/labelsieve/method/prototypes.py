@@ -4,6 +4,7 @@
 network: features arrive without gradient, so none can reach the backbone.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 import torch
@@ -17,14 +18,14 @@ from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
 
 class Projector(nn.Module):
-    """v -> v': one linear layer, or with depth 2 a hidden layer as wide as v. With `cosine` > 0, unit length times sqrt(cosine)."""
+    """v -> v': `depth` linear layers, the hidden ones as wide as v. With `cosine` > 0, of length sqrt(cosine)."""
 
     def __init__(self, features: int, dim: int, depth: int, cosine: float, generator: torch.Generator) -> None:
         super().__init__()
         self.cosine = cosine
         widths = [features] * depth + [dim]
         layers: list[nn.Module] = []
-        for i, (wide, narrow) in enumerate(zip(widths, widths[1:])):
+        for i, (wide, narrow) in enumerate(itertools.pairwise(widths)):
             linear = nn.Linear(wide, narrow, device="meta").to_empty(device="cpu")
             with torch.no_grad():
                 linear.weight.uniform_(-(wide**-0.5), wide**-0.5, generator=generator)
@@ -80,7 +81,12 @@ class PrototypeCleaner:
         confident = equations.confident_noisy(seen.probs, seen.labels, clean)
         for rows, weight in self._batches(len(seen), seen.features.device):
             self._step(
-                seen.features[rows].float(), seen.labels[rows], clean[rows], predicted[rows], confident[rows], weight
+                seen.features[rows].float(),
+                seen.labels[rows],
+                clean[rows],
+                predicted[rows],
+                confident[rows],
+                weight,
             )
         self.learnt_ += 1
 
@@ -99,7 +105,13 @@ class PrototypeCleaner:
         return torch.cat(chunks) if chunks else features.new_zeros(0, len(self.prototypes_))
 
     def _step(
-        self, features: Tensor, labels: Tensor, clean: Tensor, predicted: Tensor, confident: Tensor, weight: Tensor
+        self,
+        features: Tensor,
+        labels: Tensor,
+        clean: Tensor,
+        predicted: Tensor,
+        confident: Tensor,
+        weight: Tensor,
     ) -> None:
         """One SGD step on L_C. Shapes are static: a short last batch is filled up with rows of weight 0."""
         assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
@@ -128,9 +140,7 @@ class PrototypeCleaner:
         generator = seeded(self.seed, WEIGHTS)
         self.projector_ = Projector(features, self.dim, self.depth, self.cosine, generator).to(device)
         self.prototypes_ = nn.Parameter((0.01 * torch.randn(classes, self.dim, generator=generator)).to(device))
-        self.optimiser_ = sgd(
-            [*self.projector_.parameters(), self.prototypes_], self.lr, self.momentum, self.weight_decay
-        )
+        self.optimiser_ = sgd([*self.projector_.parameters(), self.prototypes_], self.lr, self.momentum, self.weight_decay)
 
     @staticmethod
     def _own_teacher(seen: Evidence) -> Tensor:

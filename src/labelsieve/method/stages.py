@@ -69,7 +69,13 @@ def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Ten
 
 
 def train(
-    learner: Learner, peer: Learner, division: Division, prior: Tensor, recipe: Recipe, epoch: int, engine: Engine
+    learner: Learner,
+    peer: Learner,
+    division: Division,
+    prior: Tensor,
+    recipe: Recipe,
+    epoch: int,
+    engine: Engine,
 ) -> Tensor:
     """Alg. 1 line 24, stage 2: one epoch of mixed steps on the peer's division. Loss terms of every step: (steps, 3)."""
     learner.network.train()

@@ -46,9 +46,7 @@ def rows_for(config: Config) -> Rows:
     data, truth, made = found.train, found.truth, None
     if config.data.noise != "none":
         seed = config.seed if config.data.noise_seed is None else config.data.noise_seed
-        made = label_noise.inject(
-            config.data.noise, data.labels, len(data.classes), seed, groups=found.groups, name=found.name
-        )
+        made = label_noise.inject(config.data.noise, data.labels, len(data.classes), seed, groups=found.groups, name=found.name)
         # Labels that were given before the noise was made are what is true of it, unless the source knows better.
         truth = truth or Truth(data.labels)
         data = data.relabelled(made.labels)

@@ -1,4 +1,4 @@
-"""Presets: benchmark cells as functions, `cifar100_sym(rate)`; each gives settings by dotted key, the paper's number in its docstring.
+"""Presets: benchmark cells as functions, `cifar100_sym(rate)`, that give settings by dotted key; the paper's number in the docstring.
 
 A preset never names a path. Accuracies are the paper's, "best" by its protocol; what we measured is in RESULTS.md.
 """
@@ -59,7 +59,13 @@ def cifar100_sym(rate: float) -> Settings:
 
 def digits() -> Settings:
     """scikit-learn's 8x8 digits: a run of seconds on a CPU."""
-    return {"network": "small", "training.epochs": 60, "training.warmup": 8, "training.batch": 64, "training.warmup_batch": 64}
+    return {
+        "network": "small",
+        "training.epochs": 60,
+        "training.warmup": 8,
+        "training.batch": 64,
+        "training.warmup_batch": 64,
+    }
 
 
 def fashion_mnist() -> Settings:

@@ -25,9 +25,7 @@ def views_for(shape: Shape, mirror: bool, policy: str = "auto") -> Views:
         policy = "autoaugment-cifar10" if mirror else "upright"
     if policy not in POLICIES:
         choices = ("auto", *POLICIES)
-        raise UsageError(
-            f'there is no policy "{policy}"{suggest(policy, choices)}; choose from {", ".join(choices)}'
-        )
+        raise UsageError(f'there is no policy "{policy}"{suggest(policy, choices)}; choose from {", ".join(choices)}')
     recipe = POLICIES[policy]
     weak = Weak(pad=max(1, round(min(shape[1:]) / 8)), mirror=mirror)
     return Views(weak, Strong(recipe.policy, weak, recipe.fill, recipe.resample))
