@@ -5,14 +5,15 @@ network: features arrive without gradient, so none can reach the backbone.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from labelsieve.method import equations
+from labelsieve.method.batches import Prepare, batches, plainly
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import descend, momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.momentum import changed_by, descend, momenta, part, restore_momenta, set_lr, sgd
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
@@ -66,6 +67,7 @@ class PrototypeCleaner:
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
         self.depth, self.cosine, self.seed = depth, cosine, seed
         self.learnt_ = 0  # calls of learn so far: names the next call's random order
+        self.prepare: Prepare = plainly  # an engine may put a faster way here
         self.projector_: Projector | None = None
         self.prototypes_: nn.Parameter | None = None
         self.optimiser_: torch.optim.Optimizer | None = None
@@ -79,15 +81,12 @@ class PrototypeCleaner:
         set_lr(self.optimiser_, self.lr)
         predicted = seen.predicted
         confident = equations.confident_noisy(seen.probs, seen.labels, clean)
-        for rows, weight in self._batches(len(seen), seen.features.device):
-            self._step(
-                seen.features[rows].float(),
-                seen.labels[rows],
-                clean[rows],
-                predicted[rows],
-                confident[rows],
-                weight,
-            )
+        columns = (seen.features.float(), seen.labels, clean, predicted, confident)
+        step = self.prepare(self, "prototypes", self._step, self._tensors, (self.lr, self.alpha))
+        for turn in range(self.passes):
+            order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_, turn))
+            for inputs in batches(columns, order, self.batch):
+                step(*inputs)
         self.learnt_ += 1
 
     def judge(self, seen: Evidence) -> Tensor:
@@ -105,14 +104,8 @@ class PrototypeCleaner:
         return torch.cat(chunks) if chunks else features.new_zeros(0, len(self.prototypes_))
 
     def _step(
-        self,
-        features: Tensor,
-        labels: Tensor,
-        clean: Tensor,
-        predicted: Tensor,
-        confident: Tensor,
-        weight: Tensor,
-    ) -> None:
+        self, features: Tensor, labels: Tensor, clean: Tensor, predicted: Tensor, confident: Tensor, weight: Tensor
+    ) -> Tensor:
         """One SGD step on L_C. Shapes are static: a short last batch is filled up with rows of weight 0."""
         assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
         loss = equations.prototype_loss(
@@ -126,15 +119,11 @@ class PrototypeCleaner:
             weight,
         )
         descend(self.optimiser_, loss)
+        return loss.detach()
 
-    def _batches(self, count: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-        """Row indices (batch,) and their 0/1 weights, each row once a pass in random order."""
-        for turn in range(self.passes):
-            order = torch.randperm(count, generator=seeded(self.seed, PROTOTYPES, self.learnt_, turn))
-            missing = -count % self.batch
-            weight = torch.cat((torch.ones(count), torch.zeros(missing))).to(device)
-            filled = torch.cat((order, order.new_zeros(missing))).to(device)
-            yield from zip(filled.split(self.batch), weight.split(self.batch))
+    def _tensors(self) -> list[Tensor]:
+        assert self.optimiser_ is not None
+        return changed_by(self.optimiser_)
 
     def _start(self, features: int, classes: int, device: torch.device) -> None:
         generator = seeded(self.seed, WEIGHTS)

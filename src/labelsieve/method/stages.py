@@ -87,7 +87,7 @@ def train(
     for chunk, first in enumerate(range(0, plan.steps, CHUNK)):
         some = slice(first, min(first + CHUNK, plan.steps))
         for inputs in _inputs(plan, some, labels, w, recipe, epoch, learner, chunk, engine):
-            terms.append(step(*inputs).clone())
+            terms.append(step(*inputs))
     return torch.stack(terms)
 
 

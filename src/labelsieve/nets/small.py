@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from labelsieve.nets.head import head
+
 
 class SmallNet(nn.Module):
     def __init__(self, channels: int, classes: int, width: int = 24) -> None:
@@ -24,5 +26,4 @@ class SmallNet(nn.Module):
             x = torch.relu(norm(conv(x)))
             if i < 2 and min(x.shape[2:]) >= 8:
                 x = F.max_pool2d(x, 2)
-        v = x.mean((2, 3))
-        return self.classifier(v), v
+        return head(self.classifier, x)

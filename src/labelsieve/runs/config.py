@@ -69,6 +69,10 @@ class ViewsConfig:
 class EngineConfig:
     threads: int = 0  # 0: as many as usable cores, at most 8
     eval_batch: int = 512
+    precision: str = "auto"  # float32 or bf16 (weights stay float32); auto: bf16 on CUDA
+    compile: bool | None = None  # the networks; none: on CUDA
+    capture: bool | None = None  # steps as CUDA graphs; none: on CUDA
+    deterministic: bool = False  # only kernels that repeat bit for bit; a CPU run does so anyway
 
 
 @dataclass(frozen=True)
