@@ -36,7 +36,7 @@ every_cleaner = pytest.mark.parametrize("make", CLEANERS.values(), ids=CLEANERS.
 
 
 def evidence(seed: int = 0, wrong: float = 0.4, n: int = N) -> tuple[Evidence, Tensor]:
-    """A network that has learnt well, looked at through labels of which 40 % are wrong; and which are right (N,)."""
+    """What a good network leaves under labels of which 40 % are wrong; and which are right (N,)."""
     g = torch.Generator().manual_seed(seed)
     true = torch.randint(K, (n,), generator=g)
     centres = 3 * torch.nn.functional.one_hot(torch.arange(K), D).float()
@@ -226,8 +226,9 @@ def stepped_by_hand(
 ) -> list[Tensor]:
     """One SGD step on L_C over all rows, its gradient worked out on paper: no autograd, no shared functions.
 
-    With s = v W^T + b and scores S = s C^T, dL/dS is (sigmoid - 1) / |X| at the own class of clean rows, sigmoid / (K |X|)
-    at the others, sigmoid / |U| at the given class of noisy rows, alpha (sigmoid - 1) / |XP| at the predicted one.
+    With s = v W^T + b and scores S = s C^T, dL/dS is (sigmoid - 1) / |X| at the own class of clean rows,
+    sigmoid / (K |X|) at the others, sigmoid / |U| at the given class of noisy rows, and in addition
+    alpha (sigmoid - 1) / |XP| at the predicted class of confident ones.
     """
     assert cleaner.projector_ is not None and cleaner.prototypes_ is not None
     weight, bias = (p.detach().double().numpy() for p in cleaner.projector_.parameters())
@@ -328,11 +329,12 @@ def test_the_judge_scores_the_given_label() -> None:
 
 
 def test_pseudo_labels_by_hand() -> None:
-    """K = 4, sure above 0.8. Sure: the best class. Else the given one where its share is above 1/4. Else none."""
+    """K = 4. Above 0.8 the best class, else the given one where its share is above 1/4, else none."""
     probs = torch.tensor([[0.9, 0.1, 0, 0], [0.6, 0.4, 0, 0], [0.6, 0.1, 0.3, 0], [0.8, 0.2, 0, 0]])
     scores = torch.tensor([[0.9, 0.1, 0, 0], [0.4, 0.6, 0, 0], [0.8, 0, 0.1, 0.1], [0.8, 0, 0.2, 0]])
     labels, kept = pseudo_labels(probs, scores, torch.tensor([3, 1, 2, 1]), confident=0.8)
-    # means: (.9 .1 0 0) sure of 0; (.5 .5 0 0) given 1 has .5; (.7 .05 .2 .05) given 2 has .2; .8 is not above .8
+    # means: (.9 .1 0 0) sure of 0; (.5 .5 0 0) given 1 has .5; (.7 .05 .2 .05) given 2 has .2;
+    # (.8 .1 .1 0): .8 is not above .8, given 1 has .1
     assert labels.tolist() == [0, 1, 2, 1]
     assert kept.tolist() == [True, True, False, False]
 
@@ -348,7 +350,7 @@ def test_contrastive_prototypes_are_unit_momentum_averages_and_ignore_the_teache
 
 
 def test_a_contrastive_step_moves_the_prototypes_by_hand() -> None:
-    """Class 0 has two members, class 1 none: it stays; c0 becomes 0.9 c0 + 0.1 mean, brought to unit length."""
+    """c0 has two members and becomes 0.9 c0 + 0.1 mean, at unit length; c1 has none and stays."""
     cleaner = ContrastiveCleaner(dim=3, prototype_momentum=0.9, lr=0.0)
     cleaner._start(5, torch.device("cpu"))
     cleaner.prototypes_ = torch.eye(3)[:2].clone()

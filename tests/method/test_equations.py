@@ -1,4 +1,4 @@
-"""Every equation against values worked out by hand and against plain NumPy loops in float64; extremes stay finite."""
+"""Every equation against values worked out by hand and plain loops in float64; extremes stay finite."""
 
 import math
 
@@ -121,7 +121,7 @@ def test_the_whole_prototype_loss(alpha: float) -> None:
 
 
 def test_confident_noisy_by_hand() -> None:
-    """Class 0's clean samples have p_0 = 0.6 and 0.8: threshold 0.7. Class 1's: 0.5. Class 2 has no clean sample."""
+    """Class 0's clean samples have p_0 = 0.6 and 0.8: threshold 0.7. Class 1's: 0.5. Class 2: none."""
     first = [[0.6, 0.3, 0.1], [0.8, 0.1, 0.1], [0.3, 0.5, 0.2]]  # clean, labels 0 0 1
     noisy = [[0.75, 0.15, 0.1], [0.5, 0.25, 0.25], [0.2, 0.55, 0.25], [0.0, 0.01, 0.99], [0.25, 0.5, 0.25]]
     probs = torch.tensor(first + noisy, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Targets, mixing and the ramp by hand; mixing shares against the folded Beta distribution they must follow."""
+"""Targets, mixing and the ramp by hand; mixing shares against the folded Beta distribution."""
 
 import math
 
@@ -35,7 +35,7 @@ def test_sharpen_is_a_distribution_at_every_temperature_a_run_may_have(
 
 
 def test_refine_by_hand() -> None:
-    """w = 0.8: 0.8 (1, 0) + 0.2 (0.25, 0.75) = (0.85, 0.15), then squared and renormalised; w = 1 keeps the label."""
+    """w = 0.8: 0.8 (1, 0) + 0.2 (0.25, 0.75) = (0.85, 0.15), then squared; w = 1 keeps the label."""
     got = refine(row(1, 0), row(0.25, 0.75), torch.tensor([0.8], dtype=torch.float64), 0.5)
     total = 0.85**2 + 0.15**2
     torch.testing.assert_close(got, row(0.85**2 / total, 0.15**2 / total))

@@ -13,7 +13,7 @@ SETTINGS = {"max_iter": 10, "tol": 1e-2, "reg_covar": 5e-4}
 
 
 def reference(x: np.ndarray, max_iter: int = 10, tol: float = 1e-2) -> np.ndarray:
-    """scikit-learn's posterior of the lower component, from the best of many k-means starts (its own takes one)."""
+    """scikit-learn's posterior of the lower component, from the best of ten k-means starts."""
     x = x.reshape(-1, 1)
     split = KMeans(2, n_init=10, tol=0, random_state=0).fit(x).labels_
     shares = np.eye(2)[split]
@@ -99,7 +99,7 @@ def test_all_classes_at_once_equal_one_fit_per_class() -> None:
 
 
 def test_the_early_stop_matters() -> None:
-    """Trap 1: run to convergence, the wide component claims the smallest losses too; stopped early, it does not."""
+    """Trap 1: only a fit run to convergence lets the wide component claim the smallest losses too."""
     draw = np.random.default_rng(7)
     x = np.concatenate((draw.normal(0.45, 0.05, 5000), draw.normal(0.53, 0.2, 5000)))
     x = np.sort((x - x.min()) / (x.max() - x.min()))
