@@ -117,11 +117,12 @@ def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[]
             stopping = not run.done and stop()
             if stopping or run.done:
                 _write_outcome(run, epoch)
+            run.folder.write_lines(run.folder.metrics, run.metrics)
+            run.folder.write_lines(run.folder.timings, run.timings)
+            # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
                 _save(run)
                 saved_at = clock()
-            run.folder.write_lines(run.folder.metrics, run.metrics)
-            run.folder.write_lines(run.folder.timings, run.timings)
             notes = tuple(note for note in record.get("notes", ()) if note not in said)
             said.update(notes)
             yield Progress(run.epoch, run.parts.recipe.epochs, record, seconds, notes)
