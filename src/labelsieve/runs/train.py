@@ -92,6 +92,8 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None)
         learner.load_state_dict(_part(saved, f"learner{learner.number}"))
     run.history.load_state_dict(_part(saved, "history"))
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
+    for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
+        learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     keep = len(saved.facts["metrics"])
     run.metrics = list(saved.facts["metrics"])
     run.timings = folder.read_lines(folder.timings)[:keep]
