@@ -36,12 +36,15 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
         _flush(path.parent)
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    def write(draft: Path) -> None:
+        draft.write_bytes(content)
+
+    write_file(path, write)
+
+
 def write_text(path: Path, text: str) -> None:
-    write_file(path, lambda draft: _write_text(draft, text))
-
-
-def _write_text(draft: Path, text: str) -> None:
-    draft.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())
 
 
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:

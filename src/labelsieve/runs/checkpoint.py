@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from labelsieve.errors import ToolError
@@ -42,7 +43,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     tensors = {name: value.detach().cpu().contiguous() for name, value in checkpoint.tensors.items()}
 
     def write(draft: Path) -> None:
-        save_file(tensors, draft / "state.safetensors")
+        (draft / "state.safetensors").write_bytes(as_bytes(tensors))
         (draft / "state.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
     atomic.write_folder(target, write)
