@@ -8,6 +8,7 @@ import csv
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,15 +39,24 @@ class RunFolder:
     def create(cls, path: Path, config: Config) -> "RunFolder":
         """A new folder with the configuration in it; whatever exists at `path` is left as it is and is an error."""
         folder = cls(path)
-        if path.exists():
+        with atomic.disk_errors(path):
             if folder.config.exists():
                 raise UsageError(f"{path}: a run is already there; go on with `labelsieve resume {path}` or choose another --out")
-            if not path.is_dir() or any(path.iterdir()):
+            if path.exists() and not folder.is_bare():
                 raise UsageError(f"{path}: it exists and is not a run; choose another --out")
-        with atomic.disk_errors(path):
-            folder.checkpoints.mkdir(parents=True)
-        atomic.write_text(folder.config, to_yaml(config))
+            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+        try:
+            atomic.write_text(folder.config, to_yaml(config))
+        except BaseException:
+            folder.discard()
+            raise
         return folder
+
+    def is_bare(self) -> bool:
+        """An empty folder, or what a process leaves that was killed before it could write the configuration."""
+        if not self.path.is_dir() or not {path.name for path in self.path.iterdir()} <= {"checkpoint", ".config.yaml.draft"}:
+            return False
+        return not self.checkpoints.exists() or (self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()))
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
@@ -61,13 +71,8 @@ class RunFolder:
         return from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
 
     def discard(self) -> None:
-        """Take back a folder that `create` made and that nothing has been trained in."""
-        if not self.environment.exists():
-            for path in (self.config, self.noise):
-                path.unlink(missing_ok=True)
-            for folder in (self.checkpoints, self.path):
-                if folder.is_dir() and not any(folder.iterdir()):
-                    folder.rmdir()
+        """Take back a folder that `create` has just made, and in which nothing has been trained."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     @contextmanager
     def only_one(self) -> Iterator[None]:
