@@ -5,6 +5,7 @@ issues.csv, model.safetensors + model.json. A folder that has a config.yaml is a
 """
 
 import csv
+import errno
 import fcntl
 import json
 import os
@@ -19,6 +20,9 @@ import numpy as np
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
+
+# How file systems say that they cannot lock a folder (network ones do): a run there goes on without the guard.
+WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class RunFolder:
@@ -78,14 +82,21 @@ class RunFolder:
     def only_one(self) -> Iterator[None]:
         """Hold the run against a second process; the lock falls with the process, however it ends."""
         with atomic.disk_errors(self.path):
-            handle = os.open(self.checkpoints, os.O_RDONLY)
+            handle = os.open(self.path, os.O_RDONLY)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock(handle)
             yield
-        except BlockingIOError:
-            raise ToolError(f"{self.path}: another process is training this run; wait for it or stop it first") from None
         finally:
             os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ToolError(f"{self.path}: another process is training this run; wait for it or stop it first") from None
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
 
     def write_json(self, path: Path, facts: Mapping[str, Any]) -> None:
         atomic.write_text(path, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")

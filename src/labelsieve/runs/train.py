@@ -60,11 +60,12 @@ def fingerprint(rows: Rows) -> str:
 def begin(path: Path, config: Config) -> Run:
     """A new run in a new folder. If the data turn out not to be usable, the folder is taken back."""
     folder = RunFolder.create(path, config)
-    try:
-        return _start(folder, config)
-    except BaseException:
-        folder.discard()
-        raise
+    with folder.only_one():
+        try:
+            return _start(folder, config)
+        except BaseException:
+            folder.discard()
+            raise
 
 
 def take_up(path: Path, *, source: str | None = None, device: str | None = None) -> Run:
