@@ -65,9 +65,10 @@ def load(folder: Path) -> Checkpoint:
         return Checkpoint(facts.pop("epoch"), tensors, facts)
     except FileNotFoundError as error:
         raise ToolError(
-            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing; the checkpoint was half deleted"
+            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing, so the checkpoint was half deleted; "
+            f"put it back, or start a new run with --out elsewhere"
         ) from None
-    except (json.JSONDecodeError, SafetensorError, KeyError, TypeError, OSError) as error:
+    except (ValueError, SafetensorError, KeyError, TypeError, AttributeError, OSError) as error:
         raise ToolError(f"{newest}: the checkpoint is damaged ({type(error).__name__}); restore it or start a new run") from None
 
 

@@ -71,6 +71,10 @@ class RunFolder:
             raise ToolError(f"{path}: config.yaml is missing, so this is no run folder or it was half deleted; start a new run")
         return folder
 
+    def has_begun(self) -> bool:
+        """Is there anything of training? If so, a missing checkpoint is a loss and not a beginning."""
+        return self.environment.exists() or self.metrics.exists() or any(self.checkpoints.glob("epoch-*"))
+
     def read_config(self) -> Config:
         return from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
 

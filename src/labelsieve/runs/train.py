@@ -79,26 +79,8 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None)
         config = replace(config, data=replace(config.data, source=source))
     if device is not None:
         config = replace(config, device=device)
-    if not folder.environment.exists():
-        return _start(folder, config)
-    saved = checkpoint.load(folder.checkpoints)
-    rows = rows_for(config)
-    if fingerprint(rows) != saved.facts["fingerprint"]:
-        raise ToolError(
-            f"{config.data.source}: not the data this run began with (labels, noise or picture size differ); "
-            f"put the old data back, or name them with --data"
-        )
-    run = _assemble(folder, config, rows)
-    for learner in run.parts.learners:
-        learner.load_state_dict(_part(saved, f"learner{learner.number}"))
-    run.history.load_state_dict(_part(saved, "history"))
-    run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
-    for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
-        learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
-    keep = len(saved.facts["metrics"])
-    run.metrics = list(saved.facts["metrics"])
-    run.timings = folder.read_lines(folder.timings)[:keep]
-    return run
+    with folder.only_one():
+        return _go_on(folder, config) if folder.has_begun() else _start(folder, config)
 
 
 def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress]:
@@ -157,6 +139,36 @@ def _start(folder: RunFolder, config: Config) -> Run:
     _save(run)
     folder.write_json(folder.environment, environment(run.parts.engine.device))
     return run
+
+
+def _go_on(folder: RunFolder, config: Config) -> Run:
+    saved = checkpoint.load(folder.checkpoints)
+    rows = rows_for(config)
+    if fingerprint(rows) != saved.facts.get("fingerprint"):
+        raise ToolError(
+            f"{config.data.source}: not the data this run began with (labels, noise or picture size differ); "
+            f"put the old data back, or name them with --data"
+        )
+    run = _assemble(folder, config, rows)
+    try:
+        _restore(run, saved)
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ToolError(
+            f"{folder.checkpoints}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "
+            f"changed or damaged: put it back as it was, or start a new run"
+        ) from None
+    return run
+
+
+def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
+    for learner in run.parts.learners:
+        learner.load_state_dict(_part(saved, f"learner{learner.number}"))
+    run.history.load_state_dict(_part(saved, "history"))
+    run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
+    for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
+        learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
+    run.metrics = list(saved.facts["metrics"])
+    run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
 
 
 def _assemble(folder: RunFolder, config: Config, rows: Rows) -> Run:
