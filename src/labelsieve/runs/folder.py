@@ -71,6 +71,15 @@ class RunFolder:
             raise ToolError(f"{path}: config.yaml is missing, so this is no run folder or it was half deleted; start a new run")
         return folder
 
+    def sweep(self) -> None:
+        """Clear away the drafts of processes that were killed."""
+        for pattern in (".*.draft", ".*.part"):
+            for path in (*self.path.glob(pattern), *self.checkpoints.glob(pattern)):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+
     def has_begun(self) -> bool:
         """Is there anything of training? If so, a missing checkpoint is a loss and not a beginning."""
         return self.environment.exists() or self.metrics.exists() or any(self.checkpoints.glob("epoch-*"))

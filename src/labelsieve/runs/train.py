@@ -80,6 +80,7 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None)
     if device is not None:
         config = replace(config, device=device)
     with folder.only_one():
+        folder.sweep()
         return _go_on(folder, config) if folder.has_begun() else _start(folder, config)
 
 
