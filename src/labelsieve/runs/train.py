@@ -158,7 +158,29 @@ def _go_on(folder: RunFolder, config: Config) -> Run:
             f"{folder.checkpoints}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "
             f"changed or damaged: put it back as it was, or start a new run"
         ) from None
+    _mend(run)
     return run
+
+
+def _mend(run: Run) -> None:
+    """Write again what was deleted and can be made from the rest; what cannot be made is an error."""
+    folder, noise = run.folder, run.rows.noise
+    if noise is not None and not folder.noise.exists():
+        label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
+    if not folder.environment.exists():
+        folder.write_json(folder.environment, environment(run.parts.engine.device))
+    if not run.done:
+        return
+    if not folder.metrics.exists():
+        folder.write_lines(folder.metrics, run.metrics)
+    if not (folder.model.exists() and folder.model_facts.exists()):
+        write_model(folder, run.config, run.parts.learners, run.rows.collection)
+    lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
+    if lost:
+        raise ToolError(
+            f"{folder.path}: the run is done, but {' and '.join(lost)} was deleted and cannot be made again without training; "
+            f"put it back, or start a new run with --out elsewhere"
+        )
 
 
 def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
