@@ -20,6 +20,7 @@ import numpy as np
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
+from labelsieve.runs.validate import validate
 
 # How file systems say that they cannot lock a folder (network ones do): a run there goes on without the guard.
 WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -85,7 +86,14 @@ class RunFolder:
         return self.environment.exists() or self.metrics.exists() or any(self.checkpoints.glob("epoch-*"))
 
     def read_config(self) -> Config:
-        return from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
+        try:
+            config = from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
+            validate(config)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ToolError(f"{self.config}: cannot be read ({error}); restore it or start a new run") from None
+        except UsageError as error:
+            raise ToolError(f"{self.config}: {error}") from None
+        return config
 
     def discard(self) -> None:
         """Take back a folder that `create` has just made, and in which nothing has been trained."""
