@@ -35,6 +35,7 @@ def train(
     ] = False,
 ) -> None:
     """Train on DATA and find its wrong labels."""
+    from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish, going
     from labelsieve.errors import UsageError
     from labelsieve.runs.resolve import resolve
@@ -57,7 +58,8 @@ def train(
         return
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")
-    finish(going(out, config, resume), time_limit)
+    limit = parse_duration(time_limit) if time_limit else None
+    finish(going(out, config, resume), limit)
 
 
 def absolute(source: str) -> str:
