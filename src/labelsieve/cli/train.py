@@ -46,7 +46,7 @@ def train(
         "network": network,
         "seed": seed,
         "device": device,
-        "data.noise": noise,
+        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:")) else noise,
         "data.limit": limit,
         "training.epochs": epochs,
     }
