@@ -19,5 +19,5 @@ def resume(
     from labelsieve.cli.going import finish
     from labelsieve.runs.train import take_up
 
-    limit = parse_duration(time_limit) if time_limit else None
-    finish(take_up(run, source=absolute(data) if data else None, device=device), limit)
+    seconds = parse_duration(time_limit) if time_limit else None
+    finish(take_up(run, source=absolute(data) if data else None, device=device), seconds)

@@ -58,8 +58,8 @@ def train(
         return
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")
-    limit = parse_duration(time_limit) if time_limit else None
-    finish(going(out, config, resume), limit)
+    seconds = parse_duration(time_limit) if time_limit else None
+    finish(going(out, config, resume), seconds)
 
 
 def absolute(source: str) -> str:

@@ -153,13 +153,14 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
 
 def _whole(value: int | float | str) -> int:
     """A whole number in any spelling (12, "12", "1e3"); through a float only where it must be, for seeds have 63 bits."""
-    try:
-        number = int(value)
-    except ValueError:
-        number = int(float(value))
-    if number != (float(value) if isinstance(value, float) or not str(value).lstrip("+-").isdecimal() else int(value)):
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            value = float(value)
+    if value != int(value):
         raise ValueError(value)
-    return number
+    return int(value)
 
 
 def type_name(hint: Any) -> str:

@@ -1,4 +1,4 @@
-"""Presets: benchmark cells as functions, `cifar100_sym(rate)`, giving settings by dotted key; the paper's number in the docstring.
+"""Presets: benchmark cells as functions, `cifar100_sym(rate)`, giving settings by dotted key; the paper's numbers beside.
 
 A preset never names a path. Accuracies are the paper's, "best" by its protocol; what we measured is in RESULTS.md.
 """
