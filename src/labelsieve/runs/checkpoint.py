@@ -36,7 +36,6 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     """Write it as the newest one; what stood there before goes afterwards."""
     suffix = "-done" if checkpoint.facts.get("done") else ""
     target = folder / f"epoch-{checkpoint.epoch:06d}{suffix}"
-    before = [path for path in folder.glob("epoch-*") if path != target]
     if target.exists():  # the same epoch again, after a resume: by construction the same content
         return
     facts = {"format": FORMAT, "epoch": checkpoint.epoch, **checkpoint.facts}
@@ -47,8 +46,14 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
         (draft / "state.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
     atomic.write_folder(target, write)
-    for path in before:
-        shutil.rmtree(path, ignore_errors=True)
+    tidy(folder, target)
+
+
+def tidy(folder: Path, keep: Path) -> None:
+    """Remove all checkpoints but one."""
+    for path in folder.glob("epoch-*"):
+        if path != keep:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def load(folder: Path) -> Checkpoint:
@@ -57,6 +62,12 @@ def load(folder: Path) -> Checkpoint:
     if not found:
         raise ToolError(f"{folder}: no checkpoint is left in this run, so it cannot go on; start a new run with --out elsewhere")
     newest = found[-1]
+    checkpoint = _read(newest)
+    tidy(folder, newest)  # a process killed before it could do so left older ones
+    return checkpoint
+
+
+def _read(newest: Path) -> Checkpoint:
     try:
         facts = json.loads((newest / "state.json").read_text(encoding="utf-8"))
         tensors = load_file(newest / "state.safetensors")
