@@ -35,6 +35,7 @@ def train(
     ] = False,
 ) -> None:
     """Train on DATA and find its wrong labels."""
+    from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish, going
     from labelsieve.errors import UsageError
     from labelsieve.runs.resolve import resolve
@@ -45,7 +46,7 @@ def train(
         "network": network,
         "seed": seed,
         "device": device,
-        "data.noise": noise,
+        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:")) else noise,
         "data.limit": limit,
         "training.epochs": epochs,
     }
@@ -57,7 +58,8 @@ def train(
         return
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")
-    finish(going(out, config, resume), time_limit)
+    seconds = parse_duration(time_limit) if time_limit else None
+    finish(going(out, config, resume), seconds)
 
 
 def absolute(source: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from labelsieve.errors import ToolError
@@ -35,19 +36,24 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     """Write it as the newest one; what stood there before goes afterwards."""
     suffix = "-done" if checkpoint.facts.get("done") else ""
     target = folder / f"epoch-{checkpoint.epoch:06d}{suffix}"
-    before = [path for path in folder.glob("epoch-*") if path != target]
     if target.exists():  # the same epoch again, after a resume: by construction the same content
         return
     facts = {"format": FORMAT, "epoch": checkpoint.epoch, **checkpoint.facts}
     tensors = {name: value.detach().cpu().contiguous() for name, value in checkpoint.tensors.items()}
 
     def write(draft: Path) -> None:
-        save_file(tensors, draft / "state.safetensors")
+        (draft / "state.safetensors").write_bytes(as_bytes(tensors))
         (draft / "state.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
     atomic.write_folder(target, write)
-    for path in before:
-        shutil.rmtree(path, ignore_errors=True)
+    tidy(folder, target)
+
+
+def tidy(folder: Path, keep: Path) -> None:
+    """Remove all checkpoints but one."""
+    for path in folder.glob("epoch-*"):
+        if path != keep:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def load(folder: Path) -> Checkpoint:
@@ -56,6 +62,12 @@ def load(folder: Path) -> Checkpoint:
     if not found:
         raise ToolError(f"{folder}: no checkpoint is left in this run, so it cannot go on; start a new run with --out elsewhere")
     newest = found[-1]
+    checkpoint = _read(newest)
+    tidy(folder, newest)  # a process killed before it could do so left older ones
+    return checkpoint
+
+
+def _read(newest: Path) -> Checkpoint:
     try:
         facts = json.loads((newest / "state.json").read_text(encoding="utf-8"))
         tensors = load_file(newest / "state.safetensors")
@@ -64,9 +76,10 @@ def load(folder: Path) -> Checkpoint:
         return Checkpoint(facts.pop("epoch"), tensors, facts)
     except FileNotFoundError as error:
         raise ToolError(
-            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing; the checkpoint was half deleted"
+            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing, so the checkpoint was half deleted; "
+            f"put it back, or start a new run with --out elsewhere"
         ) from None
-    except (json.JSONDecodeError, SafetensorError, KeyError, TypeError, OSError) as error:
+    except (ValueError, SafetensorError, KeyError, TypeError, AttributeError, OSError) as error:
         raise ToolError(f"{newest}: the checkpoint is damaged ({type(error).__name__}); restore it or start a new run") from None
 
 

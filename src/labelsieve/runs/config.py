@@ -149,14 +149,22 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
         return value
     elif hint in (int, float) and isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
-            number = float(value)
-            if hint is float:
-                return number
-            if number == int(number):
-                return int(number)
+            return _whole(value) if hint is int else float(value)
         except (ValueError, OverflowError):
             pass
     raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {value!r}')
+
+
+def _whole(value: int | float | str) -> int:
+    """A whole number in any spelling (12, "12", "1e3"); through a float only where it must be, for seeds have 63 bits."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            value = float(value)
+    if value != int(value):
+        raise ValueError(value)
+    return int(value)
 
 
 def type_name(hint: Any) -> str:

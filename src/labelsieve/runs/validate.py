@@ -2,7 +2,7 @@
 
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.errors import ToolError, UsageError, suggest
-from labelsieve.runs.config import Config
+from labelsieve.runs.config import VERSION, Config
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
 CLEANERS = ("gmm-agn", "gmm-awr", "cpc-agn", "cpc-awr", "contrastive")
@@ -15,6 +15,8 @@ def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
 
 def validate(config: Config) -> None:
     """A `UsageError` that names the first setting out of its range."""
+    if config.version != VERSION:
+        raise UsageError(f'setting "version" is {config.version}; it names the form of the file, and must stay {VERSION}')
     choice("method", config.method, METHODS)
     choice("cleaner", config.cleaner, CLEANERS)
     choice("training.prior", config.training.prior, ("uniform", "given"))
