@@ -94,9 +94,7 @@ def test_nothing_below_runs_prints_or_reads_the_clock(path: Path) -> None:
         "breakpoint",
     }
     if room(path) != "data":  # only data/ reads files
-        assert not {
-            name for name in called(path) if name.split(".")[-1] in ("open", "read_text", "read_bytes")
-        }
+        assert not {name for name in called(path) if name.split(".")[-1] in ("open", "read_text", "read_bytes")}
 
 
 @pytest.mark.parametrize("path", files("method", "nets", "engine", "data"), ids=shown)
@@ -106,9 +104,7 @@ def test_every_draw_below_runs_takes_a_generator(path: Path) -> None:
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)
-        assert not name.startswith(
-            ("np.random.rand", "np.random.seed", "numpy.random.rand", "torch.manual_seed")
-        )
+        assert not name.startswith(("np.random.rand", "np.random.seed", "numpy.random.rand", "torch.manual_seed"))
         draws = name in ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.bernoulli")
         draws |= name == "torch.multinomial" or name.endswith((".uniform_", ".normal_", ".bernoulli_"))
         if draws:

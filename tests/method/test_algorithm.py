@@ -257,9 +257,7 @@ def test_diverged_names_the_first_bad_step(monkeypatch: pytest.MonkeyPatch) -> N
     run = tiny()
     terms = torch.ones(5, 3)
     terms[3, 1] = float("nan")
-    monkeypatch.setattr(
-        algorithm, "train", lambda learner, *rest: terms if learner.number else torch.ones(5, 3)
-    )
+    monkeypatch.setattr(algorithm, "train", lambda learner, *rest: terms if learner.number else torch.ones(5, 3))
     with pytest.raises(Diverged, match="network 2 is not finite at epoch 3, step 4 of 5") as caught:
         list(run.epochs())
     assert (caught.value.epoch, caught.value.network, caught.value.step) == (2, 1, 3)

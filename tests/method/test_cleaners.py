@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -221,9 +222,7 @@ def test_losses_that_are_not_finite_are_counted_and_judged_wrong() -> None:
 # --- prototypes
 
 
-def stepped_by_hand(
-    cleaner: PrototypeCleaner, seen: Evidence, clean: Tensor, confident: Tensor
-) -> list[Tensor]:
+def stepped_by_hand(cleaner: PrototypeCleaner, seen: Evidence, clean: Tensor, confident: Tensor) -> list[Tensor]:
     """One SGD step on L_C over all rows, its gradient worked out on paper: no autograd, no shared functions.
 
     With s = v W^T + b and scores S = s C^T, dL/dS is (sigmoid - 1) / |X| at the own class of clean rows,
@@ -260,9 +259,7 @@ def test_one_step_equals_the_gradient_worked_out_by_hand(alpha: float) -> None:
     own = seen.probs.gather(1, seen.labels.unsqueeze(1)).squeeze(1)
     thresholds = [float(own[right & (seen.labels == k)].mean()) for k in range(K)]
     predicted = seen.probs.argmax(1)
-    confident = torch.tensor(
-        [not right[i] and float(seen.probs[i, k]) > thresholds[k] for i, k in enumerate(predicted.tolist())]
-    )
+    confident = torch.tensor([not right[i] and float(seen.probs[i, k]) > thresholds[k] for i, k in enumerate(predicted.tolist())])
     assert 5 < int(confident.sum()) < int((~right).sum())
     cleaner = PrototypeCleaner(dim=8, alpha=alpha, batch=100, lr=0.5)
     cleaner._start(D, K, torch.device("cpu"))
@@ -285,13 +282,26 @@ def test_rows_that_fill_up_a_short_batch_change_nothing() -> None:
         torch.testing.assert_close(states[1][name], value, rtol=0, atol=1e-6)
 
 
-def test_each_pass_sees_every_row_once() -> None:
-    batches = list(PrototypeCleaner(batch=32, passes=2)._batches(70, torch.device("cpu")))
-    assert all(len(rows) == len(weight) == 32 for rows, weight in batches) and len(batches) == 6
-    rows, weight = (torch.cat(part) for part in zip(*batches))
-    assert sorted(rows[weight > 0].tolist()) == sorted([*range(70)] * 2)
-    half = int((weight > 0).sum()) // 2
-    assert rows[weight > 0][:half].tolist() != rows[weight > 0][half:].tolist()
+def test_each_pass_sees_every_row_once_in_another_order() -> None:
+    met: list[list[int]] = []
+
+    def spying(owner: object, name: str, step: object, state: object, same: object) -> Callable[..., Tensor]:
+        def spy(features: Tensor, *rest: Tensor) -> Tensor:
+            weight = rest[-1]
+            assert len(features) == len(weight) == 32
+            met.append(features[weight > 0, 0].long().tolist())
+            return features.new_zeros(())
+
+        return spy
+
+    rows = torch.arange(70.0).unsqueeze(1).repeat(1, 4)
+    seen = Evidence(torch.arange(70) % 3, torch.rand(70), torch.full((70, 3), 1 / 3), rows)
+    cleaner = PrototypeCleaner(batch=32, passes=2)
+    cleaner.prepare = spying
+    cleaner.learn(seen, torch.arange(70) % 2 == 0)
+    assert len(met) == 6
+    first, second = (list(chain.from_iterable(turn)) for turn in (met[:3], met[3:]))
+    assert sorted(first) == sorted(second) == list(range(70)) and first != second
 
 
 def test_the_score_has_its_full_range_unless_confined_to_unit_vectors() -> None:
@@ -358,7 +368,7 @@ def test_a_contrastive_step_moves_the_prototypes_by_hand() -> None:
     assert cleaner.projector_ is not None
     embedded = cleaner.projector_(features).detach()
     embedded = embedded / embedded.norm(dim=1, keepdim=True)
-    cleaner._step(features, torch.tensor([0, 0, 1]), torch.tensor([True, True, False]))
+    cleaner._step(features, torch.tensor([0, 0, 1]), torch.tensor([True, True, False]), torch.ones(3))
     moved = 0.9 * torch.eye(3)[0] + 0.1 * (embedded[0] + embedded[1]) / 2
     torch.testing.assert_close(cleaner.prototypes_, torch.stack((moved / moved.norm(), torch.eye(3)[1])))
 

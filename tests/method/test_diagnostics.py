@@ -64,9 +64,7 @@ def shares(*counts: int) -> Tensor:
     return torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
 
 
-@pytest.mark.parametrize(
-    ("clean", "word"), [(9, "nothing"), (10, None), (995, None), (996, "everything"), (0, "nothing")]
-)
+@pytest.mark.parametrize(("clean", "word"), [(9, "nothing"), (10, None), (995, None), (996, "everything"), (0, "nothing")])
 def test_collapse_by_the_share_of_clean_labels(clean: int, word: str | None) -> None:
     said = collapse(torch.arange(1000) < clean, shares(250, 250, 250, 250), 4)
     assert (said is None) if word is None else (word in (said or ""))

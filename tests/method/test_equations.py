@@ -93,9 +93,7 @@ def test_scores_of_80_stay_finite(which: str, score: float, kind: torch.dtype) -
     assert bool(torch.isfinite(loss))
     assert v.grad is not None and bool(torch.isfinite(v.grad).all())
     assert c.grad is not None and bool(torch.isfinite(c.grad).all())
-    wrong_side = {"X": 80.0 if score < 0 else 40.0, "U": 80.0 if score > 0 else 0.0}.get(
-        which, max(-score, 0)
-    )
+    wrong_side = {"X": 80.0 if score < 0 else 40.0, "U": 80.0 if score > 0 else 0.0}.get(which, max(-score, 0))
     assert float(loss.detach()) == pytest.approx(wrong_side, abs=1e-6)
 
 
@@ -170,9 +168,7 @@ def test_vicinal_risk_terms_by_hand() -> None:
     assert float(eq.labelled_loss(even, one_hot)) == pytest.approx(math.log(4))
     assert float(eq.unlabelled_loss(even, one_hot)) == pytest.approx((0.75**2 + 3 * 0.25**2) / 4)
     assert float(eq.prior_penalty(even, torch.full((4,), 0.25, dtype=torch.float64))) == pytest.approx(0)
-    assert float(eq.prior_penalty(even, prior)) == pytest.approx(
-        math.log(2)
-    )  # a class of prior 0 adds nothing
+    assert float(eq.prior_penalty(even, prior)) == pytest.approx(math.log(2))  # a class of prior 0 adds nothing
     assert float(eq.negative_entropy(even)) == pytest.approx(-math.log(4))
 
 

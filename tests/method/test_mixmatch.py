@@ -24,9 +24,7 @@ def test_sharpen_by_hand() -> None:
 
 @pytest.mark.parametrize("temperature", [1e-3, 0.01, 0.1, 0.5, 10.0])
 @pytest.mark.parametrize("classes", [2, 1000])
-def test_sharpen_is_a_distribution_at_every_temperature_a_run_may_have(
-    temperature: float, classes: int
-) -> None:
+def test_sharpen_is_a_distribution_at_every_temperature_a_run_may_have(temperature: float, classes: int) -> None:
     one_hot = torch.eye(classes)[:1]
     even = torch.full((1, classes), 1 / classes)
     torch.testing.assert_close(sharpen(one_hot, temperature).sum(1), torch.ones(1))
@@ -81,9 +79,7 @@ def test_mixing_shares_are_numbers_at_both_ends_of_beta(beta: float) -> None:
     assert (float(shares.mean()) > 0.95) if beta < 1 else (float(shares.mean()) < 0.55)
 
 
-@pytest.mark.parametrize(
-    ("epoch", "expected"), [(0, 0), (10, 0), (10.5, 0.03125), (14, 0.25), (26, 1), (400, 1)]
-)
+@pytest.mark.parametrize(("epoch", "expected"), [(0, 0), (10, 0), (10.5, 0.03125), (14, 0.25), (26, 1), (400, 1)])
 def test_ramp_by_hand(epoch: float, expected: float) -> None:
     assert ramp(epoch, 10, 16) == pytest.approx(expected)
 

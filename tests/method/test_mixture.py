@@ -37,9 +37,7 @@ def plain_reference(x: np.ndarray, states: int = 5) -> list[np.ndarray]:
     return found
 
 
-def two_humps(
-    n: int, share: float, low: float, high: float, width: tuple[float, float], seed: int
-) -> np.ndarray:
+def two_humps(n: int, share: float, low: float, high: float, width: tuple[float, float], seed: int) -> np.ndarray:
     draw = np.random.default_rng(seed)
     few = round(n * share)
     x = np.concatenate((draw.normal(low, width[0], n - few), draw.normal(high, width[1], few)))

@@ -110,9 +110,7 @@ def test_mixed_steps_equal_the_slow_ones(train_unlabelled: bool) -> None:
         inputs = drawn(step)
         terms = mixed_step(ours, peer, recipe, prior, **inputs)
         share, lambda_u = float(inputs.pop("share")), float(inputs.pop("lambda_u"))
-        expected = slow_step(
-            slow, slow_peer, optimiser, prior, train_unlabelled, **inputs, share=share, lambda_u=lambda_u
-        )
+        expected = slow_step(slow, slow_peer, optimiser, prior, train_unlabelled, **inputs, share=share, lambda_u=lambda_u)
         torch.testing.assert_close(terms, torch.tensor(expected), rtol=1e-5, atol=1e-6)
     assert_same_network(ours.network, slow)
     assert_same_network(peer.network, slow_peer)  # the peer only guesses
