@@ -139,7 +139,10 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
         options = [option for option in get_args(hint) if option is not type(None)]
         if value is None or (isinstance(value, str) and value.lower() in ("none", "null", "")):
             return None
-        return coerce(value, options[0], key)
+        try:
+            return coerce(value, options[0], key)
+        except UsageError:
+            raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {value!r}') from None
     if hint is bool:
         if isinstance(value, bool):
             return value

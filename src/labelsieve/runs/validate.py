@@ -51,6 +51,7 @@ def validate(config: Config) -> None:
         ("output.checkpoint_seconds", config.output.checkpoint_seconds, 0, 1e9),
         ("output.history_mib", config.output.history_mib, 0, 1e6),
         ("seed", config.seed, 0, 2**63 - 1),
+        ("data.noise_seed", config.data.noise_seed, 0, 2**63 - 1),
     ]
     for key, value, low, high in ranges:
         if value is not None and not low <= value <= high:
