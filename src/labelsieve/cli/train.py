@@ -30,6 +30,12 @@ def train(
     settings: Settings = None,
     time_limit: TimeLimit = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with RUN if it exists.")] = False,
+    slim_checkpoint: Annotated[
+        bool, typer.Option("--slim-checkpoint", help="At a stop, also leave RUN/slim: a checkpoint in files of at most 16 MiB.")
+    ] = False,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="On a GPU, only kernels that repeat bit for bit; slower.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the configuration and what would be made; make nothing.")
     ] = False,
@@ -49,6 +55,8 @@ def train(
         "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:")) else noise,
         "data.limit": limit,
         "training.epochs": epochs,
+        "output.slim_checkpoint": slim_checkpoint or None,
+        "engine.deterministic": deterministic or None,
     }
     config = resolve(absolute(data), named=preset, options=options, settings=settings or ())
     if dry_run:

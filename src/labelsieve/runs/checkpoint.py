@@ -19,8 +19,10 @@ from torch import Tensor
 
 from labelsieve.errors import ToolError
 from labelsieve.runs import atomic
+from labelsieve.runs.slim import joined, shards, slim
 
 FORMAT = 1
+STATE = "state.safetensors"
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,34 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     tensors = {name: value.detach().cpu().contiguous() for name, value in checkpoint.tensors.items()}
 
     def write(draft: Path) -> None:
-        (draft / "state.safetensors").write_bytes(as_bytes(tensors))
+        (draft / STATE).write_bytes(as_bytes(tensors))
         (draft / "state.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
     atomic.write_folder(target, write)
     tidy(folder, target)
+
+
+def save_slim(folder: Path, checkpoint: Checkpoint) -> None:
+    """The same in small files and with less in it (`slim`), beside the full one; the slim one before it is replaced."""
+    target = folder / f"epoch-{checkpoint.epoch:06d}"
+    if target.exists():
+        return
+    tensors = {name: value.detach().cpu().contiguous() for name, value in slim(checkpoint.tensors).items()}
+    groups = list(shards(tensors))
+    facts = {"format": FORMAT, "epoch": checkpoint.epoch, **checkpoint.facts, "slim": len(groups)}
+
+    def write(draft: Path) -> None:
+        for number, group in enumerate(groups):
+            (draft / f"part-{number:02d}.safetensors").write_bytes(as_bytes(group))
+        (draft / "state.json").write_text(json.dumps(facts), encoding="utf-8")
+
+    atomic.write_folder(target, write)
+    tidy(folder, target)
+
+
+def _read_slim(newest: Path) -> dict[str, Tensor]:
+    parts = sorted(newest.glob("part-*.safetensors"))
+    return joined({name: value for part in parts for name, value in load_file(part).items()})
 
 
 def tidy(folder: Path, keep: Path) -> None:
@@ -70,7 +95,7 @@ def load(folder: Path) -> Checkpoint:
 def _read(newest: Path) -> Checkpoint:
     try:
         facts = json.loads((newest / "state.json").read_text(encoding="utf-8"))
-        tensors = load_file(newest / "state.safetensors")
+        tensors = _read_slim(newest) if facts.get("slim") else load_file(newest / STATE)
         if facts["format"] > FORMAT:
             raise ToolError(f"{newest}: written by a newer labelsieve; upgrade labelsieve to go on with this run")
         return Checkpoint(facts.pop("epoch"), tensors, facts)

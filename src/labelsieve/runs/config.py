@@ -78,6 +78,7 @@ class EngineConfig:
 @dataclass(frozen=True)
 class OutputConfig:
     checkpoint_seconds: float = 20.0  # at most this much work is lost by a kill
+    slim_checkpoint: bool = False  # at a stop, also one in small files for copying; see runs/slim.py for what it loses
     history_mib: int = 64  # bound on the memory of the scores' history
 
 

@@ -39,6 +39,7 @@ class RunFolder:
         self.model = path / "model.safetensors"
         self.model_facts = path / "model.json"
         self.checkpoints = path / "checkpoint"
+        self.slim = path / "slim"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":

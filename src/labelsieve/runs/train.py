@@ -84,8 +84,16 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None)
         return _go_on(folder, config) if folder.has_begun() else _start(folder, config)
 
 
-def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress]:
-    """Train from where the run stands. `stop` is asked after each epoch; when it says so, the run is left ready to resume."""
+def drive(
+    run: Run,
+    stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
+    watch: Callable[[Epoch], None] = lambda epoch: None,
+) -> Iterator[Progress]:
+    """Train from where the run stands. `stop` is asked after each epoch; when it says so, the run is left ready to resume.
+
+    `watch` is shown each epoch as the method leaves it, evidence included, for studies that look without touching.
+    """
     if run.done:
         return
     with run.folder.only_one():
@@ -95,6 +103,7 @@ def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[]
         epochs = learn(run.parts.learners, run.parts.recipe, run.parts.engine, run.parts.prior, run.epoch)
         for epoch in _guarded(epochs, run):
             record = measure.record(epoch)
+            watch(epoch)
             seconds, began = clock() - began, clock()
             run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
             run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
@@ -107,7 +116,7 @@ def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[]
             run.folder.write_lines(run.folder.timings, run.timings)
             # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
-                _save(run)
+                _save(run, at_stop=stopping or run.done)
                 saved_at = clock()
             notes = tuple(note for note in record.get("notes", ()) if note not in said)
             said.update(notes)
@@ -143,7 +152,8 @@ def _start(folder: RunFolder, config: Config) -> Run:
 
 
 def _go_on(folder: RunFolder, config: Config) -> Run:
-    saved = checkpoint.load(folder.checkpoints)
+    slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
+    saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
     rows = rows_for(config)
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
@@ -204,11 +214,14 @@ def _measure(run: Run) -> Measure:
     return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners)
 
 
-def _save(run: Run) -> None:
+def _save(run: Run, at_stop: bool = False) -> None:
     tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
     tables["history"] = run.history.state_dict()
     facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done}
-    checkpoint.save(run.folder.checkpoints, checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts))
+    state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
+    checkpoint.save(run.folder.checkpoints, state)
+    if run.config.output.slim_checkpoint and at_stop:
+        checkpoint.save_slim(run.folder.slim, state)
 
 
 def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def validate(config: Config) -> None:
         ("training.lambda_u", training.lambda_u, 0, 1e6),
         ("training.ramp_epochs", training.ramp_epochs, 0, 1e6),
         ("training.temperature", training.temperature, 1e-3, 10),
-        ("training.beta", training.beta, 1e-3, 1e3),
+        ("training.beta", training.beta, 0.05, 1e3),
         ("training.prior_weight", training.prior_weight, 0, 1e6),
         ("cleaning.mixture_threshold", cleaning.mixture_threshold, 0, 1),
         ("cleaning.mixture_memory", cleaning.mixture_memory, 1, 100),
