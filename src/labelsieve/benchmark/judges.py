@@ -64,12 +64,10 @@ class Shadow:
             by_loss = [teacher.judge(seen) for teacher, seen in zip(self.teachers, epoch.seen)]
         found = []
         for r, peer in PEERS:
-            seen = epoch.seen[r]
-            shown = Evidence(seen.labels, seen.losses, seen.probs, self._features(weak[r] if self.weak else seen.features))
+            seen = replace(epoch.seen[r], features=self._features(epoch.seen[r].features))
+            shown = replace(seen, features=self._features(weak[r])) if self.weak else seen
             self.judges[r].learn(shown, by_loss[peer] > threshold)
-            self.scores[r].append(
-                self.judges[r].judge(Evidence(seen.labels, seen.losses, seen.probs, self._features(seen.features)))
-            )
+            self.scores[r].append(self.judges[r].judge(seen))
             found.append(auc(torch.stack(list(self.scores[r])).mean(0), right))
         return found
 
