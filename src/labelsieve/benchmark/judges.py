@@ -8,6 +8,7 @@ training set; the test set is not looked at.
 import csv
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
