@@ -18,7 +18,10 @@ def nan_pixels() -> Any:
 
 
 CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "label too high": ({"labels": np.r_[np.arange(47) % 3, 3], "classes": np.array(["a", "b", "c"])}, ("row 47", "label 3", "0..2")),
+    "label too high": (
+        {"labels": np.r_[np.arange(47) % 3, 3], "classes": np.array(["a", "b", "c"])},
+        ("row 47", "label 3", "0..2"),
+    ),
     "label negative": ({"labels": np.r_[-1, np.arange(47) % 3]}, ("-1", "from 0")),
     "empty class": ({"classes": np.array(["a", "b", "c", "none of these"])}, ('"none of these"', "add samples")),
     "one class": (
