@@ -35,7 +35,7 @@ def test_rows_are_sorted_and_joined_by_sample(seed: int) -> None:
     issues = made(seed)
     rows = read(issues)
     scores = [float(row["label_score"]) for row in rows]
-    assert scores == sorted(scores) and 0 <= scores[0] and scores[-1] <= 1
+    assert scores == sorted(scores) and scores[0] >= 0 and scores[-1] <= 1
     assert sorted(row["id"] for row in rows) == sorted(issues.ids)
     for row in rows:
         i = int(row["id"].removeprefix("id"))
