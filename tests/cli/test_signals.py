@@ -35,7 +35,7 @@ def wait_for(running: subprocess.Popen[str], moment: Callable[[], bool]) -> None
     until = time.monotonic() + 60
     while not moment():
         assert running.poll() is None and time.monotonic() < until, running.communicate()[0]
-        time.sleep(0.0005)
+        time.sleep(0.002)
 
 
 def lines(path: Path) -> int:

@@ -185,3 +185,19 @@ def test_the_module_runs_as_the_command_does() -> None:
         [sys.executable, "-m", "labelsieve", "--version"], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
     assert done.stdout == f"labelsieve {__version__}\n"
+
+
+def test_losses_that_are_no_numbers_fail_with_the_epoch_and_the_step(tmp_path: Path, shell: Shell, source: str) -> None:
+    wild = ("training.lr=1000", "training.weight_decay=1", "training.epochs=30", "training.warmup=30")
+    settings = [word for setting in wild for word in ("--set", setting)]
+    answer = shell("train", source, "--out", tmp_path / "run", *TINY, *settings)
+    assert answer.code == 1 and "not finite" in answer.err and "step" in answer.err and "training.lr=250" in answer.err
+    assert len(list((tmp_path / "run" / "checkpoint").iterdir())) == 1
+
+
+def test_a_half_deleted_run_fails_in_words(tmp_path: Path, shell: Shell, finished: Path) -> None:
+    for name in ("config.yaml", "checkpoint", "issues.csv"):
+        run = Path(shutil.copytree(finished, tmp_path / name.partition(".")[0]))
+        (shutil.rmtree if (run / name).is_dir() else Path.unlink)(run / name)
+        answer = shell("resume", run)
+        assert answer.code == 1 and name in answer.err and "start a new run" in answer.err

@@ -112,7 +112,7 @@ def test_a_configuration_changed_by_hand(stopped: Path, old: str, new: str, said
 def test_a_checkpoint_of_a_newer_version(stopped: Path) -> None:
     file = stopped / "checkpoint" / "epoch-000001" / "state.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 2}))
-    with pytest.raises(ToolError, match="newer labelsieve.*upgrade"):
+    with pytest.raises(ToolError, match=r"newer labelsieve.*upgrade"):
         take_up(stopped)
 
 

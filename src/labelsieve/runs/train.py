@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from labelsieve.data import noise as label_noise
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
+from labelsieve.method.learner import Learner
 from labelsieve.runs import atomic, checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.config import Config
@@ -127,14 +130,33 @@ def drive(
 
 
 def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:
-    """A loss that is no number ends the run in words; the last good state is saved by then or is saved now."""
+    """A loss or a weight that is no number ends the run in words, before anything of that epoch is saved."""
     try:
-        yield from epochs
+        for epoch in epochs:
+            for learner in run.parts.learners:
+                if not _has_finite_weights(learner):
+                    steps = f", step {len(epoch.terms[learner.number])}" if epoch.terms else ""
+                    number = min(epoch.index + 1, run.parts.recipe.epochs)
+                    raise _diverged(
+                        run, f"the weights of network {learner.number + 1} are not finite after epoch {number}{steps}"
+                    )
+            yield epoch
     except Diverged as error:
-        raise ToolError(
-            f"{run.folder.path}: {error}. The checkpoint of epoch {_newest(run.folder)} is kept; "
-            f"try a lower learning rate, for example --set training.lr={run.config.training.lr / 4:g}, in a new run"
-        ) from None
+        raise _diverged(run, str(error)) from None
+
+
+def _diverged(run: Run, what: str) -> ToolError:
+    return ToolError(
+        f"{run.folder.path}: {what}. The checkpoint of epoch {_newest(run.folder)} is kept; "
+        f"try a lower learning rate, for example --set training.lr={run.config.training.lr / 4:g}, in a new run"
+    )
+
+
+def _has_finite_weights(learner: Learner) -> bool:
+    """A loss is measured before its step, so an epoch's last step can ruin weights although all its losses were finite."""
+    state = learner.state_dict()
+    weights = [value for name, value in state.items() if not name.startswith("teacher.") and value.is_floating_point()]
+    return all(bool(torch.isfinite(value).all()) for value in weights)
 
 
 def _newest(folder: RunFolder) -> int:

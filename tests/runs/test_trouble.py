@@ -1,0 +1,134 @@
+"""A run that goes wrong while it trains: losses that are no numbers, collapsed partitions, two processes, no locks."""
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from labelsieve.errors import ToolError
+from labelsieve.method import algorithm, diagnostics
+from labelsieve.runs import checkpoint
+from labelsieve.runs.train import begin, drive, take_up
+from runs.tiny import contents, tiny_config, to_the_end, whole
+
+
+def poisoned(train: Callable[..., Tensor], epoch: int) -> Callable[..., Tensor]:
+    """Training whose second step of one epoch has no finite loss."""
+
+    def step(*arguments: object) -> Tensor:
+        terms = train(*arguments)
+        if arguments[5] == epoch:
+            terms[1] = torch.nan
+        return terms
+
+    return step
+
+
+def test_a_loss_that_is_no_number_names_epoch_and_step_and_keeps_the_checkpoint(
+    tmp_path: Path, source: str, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begin(tmp_path / "run", tiny_config(source))
+    with monkeypatch.context() as patch:
+        patch.setattr(algorithm, "train", poisoned(algorithm.train, 1))
+        with pytest.raises(
+            ToolError, match=r"network 1 is not finite at epoch 2, step 2 of 3.*epoch 1 is kept.*training\.lr=0\.005"
+        ):
+            list(drive(run))
+    assert checkpoint.load(tmp_path / "run" / "checkpoint").epoch == 1
+    to_the_end(tmp_path / "run")
+    assert contents(tmp_path / "run") == contents(finished)
+
+
+def test_an_absurd_learning_rate_ends_in_words(tmp_path: Path, source: str) -> None:
+    config = tiny_config(source, training__lr=1000, training__epochs=30, training__weight_decay=1, training__warmup=30)
+    with pytest.raises(ToolError, match=r"not finite (at|after) epoch \d+, step \d+.*is kept; try a lower learning rate"):
+        whole(tmp_path / "run", config)
+    saved = checkpoint.load(tmp_path / "run" / "checkpoint")
+    assert all(torch.isfinite(value).all() for value in saved.tensors.values() if value.is_floating_point())
+
+
+def test_weights_ruined_by_the_last_step_are_not_saved(tmp_path: Path, source: str) -> None:
+    run = begin(tmp_path / "run", tiny_config(source))
+    steps = drive(run)
+    next(steps)
+    next(run.parts.learners[1].network.parameters()).data[0] = torch.inf
+    before = contents_of_checkpoint(tmp_path / "run")
+    with pytest.raises(ToolError, match=r"not finite (at|after) epoch 2, step .*epoch 1 is kept"):
+        next(steps)
+    assert contents_of_checkpoint(tmp_path / "run") == before
+    assert to_the_end(tmp_path / "run").done
+
+
+def contents_of_checkpoint(path: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (path / "checkpoint").rglob("state.*")}
+
+
+def test_a_collapsed_partition_is_said_once_recorded_and_does_not_stop(
+    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnostics, "collapse", lambda *_: "almost nothing counts as clean")
+    run = begin(tmp_path / "run", tiny_config(source, training__epochs=4))
+    said = [note for step in drive(run) for note in step.new_notes if "collapsed" in note]
+    assert run.done and len(said) == len(set(said)) == 2  # once for each network
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    for line in lines[1:]:
+        assert [note for note in line["notes"] if "collapsed" in note] == said
+
+
+def test_what_was_said_before_a_stop_is_not_said_again(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnostics, "collapse", lambda *_: "almost everything counts as clean")
+    run = begin(tmp_path / "run", tiny_config(source, training__epochs=3))
+    assert any(step.new_notes for step in drive(run, stop=lambda: run.epoch == 2))
+    again = [note for step in drive(take_up(tmp_path / "run")) for note in step.new_notes]
+    assert not [note for note in again if "collapsed" in note]
+
+
+def test_a_real_collapse_is_noted(tmp_path: Path, source: str) -> None:
+    config = tiny_config(source, cleaning__tau=1, training__epochs=3)  # nothing can be above 1
+    run = whole(tmp_path / "run", config)
+    assert run.done
+    notes = [note for record in run.metrics for note in record.get("notes", ())]
+    assert any("almost nothing counts as clean" in note for note in notes)
+
+
+def test_a_second_process_is_refused_and_the_lock_falls_with_the_first(tmp_path: Path, source: str) -> None:
+    run = begin(tmp_path / "run", tiny_config(source))
+    other = take_up(tmp_path / "run")
+    first = drive(run)
+    next(first)
+    with pytest.raises(ToolError, match="another process is training this run; wait"):
+        next(drive(other))
+    with pytest.raises(ToolError, match="another process is training this run; wait"):
+        take_up(tmp_path / "run")
+    first.close()  # type: ignore[attr-defined]
+    assert to_the_end(tmp_path / "run").done
+
+
+@pytest.mark.parametrize("number", [errno.EBADF, errno.ENOLCK])
+def test_a_file_system_without_locks_is_no_obstacle(
+    tmp_path: Path, source: str, finished: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    whole(tmp_path / "run", tiny_config(source))
+    assert contents(tmp_path / "run") == contents(finished)
+
+
+def test_an_interrupt_while_the_data_are_opened_leaves_nothing(
+    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("labelsieve.runs.train.rows_for", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        begin(tmp_path / "run", tiny_config(source))
+    assert not list(tmp_path.iterdir())
