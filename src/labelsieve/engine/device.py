@@ -6,6 +6,7 @@ import torch
 
 from labelsieve.errors import UsageError, suggest
 
+SMALL = 100_000
 KINDS = ("auto", "cpu", "cuda")
 
 
@@ -28,8 +29,14 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def set_threads(wanted: int) -> int:
-    """Use `wanted` threads, or with 0 as many as usable cores but 8 at most: more only wait for one another on small steps."""
-    threads = wanted if wanted > 0 else min(usable_cores(), 8)
+def set_threads(wanted: int, values: int) -> int:
+    """Use `wanted` threads; with 0, what OMP_NUM_THREADS says, else a number that fits a step's work.
+
+    `values` is how many pixels a step sees. Below `SMALL` one thread does it in the time that several need to meet, and
+    does not slow down a hundredfold when the cores are busy; above, as many as usable cores, 8 at most.
+    """
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    chosen = 1 if values < SMALL else min(usable_cores(), 8)
+    threads = wanted or (int(told) if told.isdigit() and int(told) else chosen)
     torch.set_num_threads(threads)
     return threads

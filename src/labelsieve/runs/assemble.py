@@ -113,7 +113,7 @@ def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, 
 
 
 def parts_for(config: Config, rows: Rows) -> Parts:
-    set_threads(config.engine.threads)
+    set_threads(config.engine.threads, 4 * config.training.batch * rows.data.images[0].numel())
     device = choose_device(config.device)
     recipe = recipe_for(config)
     views = views_for(rows.data.shape, rows.collection.mirror, config.views.policy)

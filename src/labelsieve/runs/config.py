@@ -67,7 +67,7 @@ class ViewsConfig:
 
 @dataclass(frozen=True)
 class EngineConfig:
-    threads: int = 0  # 0: as many as usable cores, at most 8
+    threads: int = 0  # 0: OMP_NUM_THREADS, or 1 for tiny pictures and as many as usable cores (8 at most) for others
     eval_batch: int = 512
     precision: str = "auto"  # float32 or bf16 (weights stay float32); auto: bf16 on CUDA
     compile: bool | None = None  # the networks; none: on CUDA

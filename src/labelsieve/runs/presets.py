@@ -61,8 +61,8 @@ def digits() -> Settings:
     """scikit-learn's 8x8 digits: a run of half a minute on two cores."""
     return {
         "network": "small",
-        "training.epochs": 30,
-        "training.warmup": 5,
+        "training.epochs": 24,
+        "training.warmup": 4,
         "training.batch": 64,
         "training.warmup_batch": 64,
         "training.lr": 0.05,
