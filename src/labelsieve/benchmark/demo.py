@@ -99,7 +99,7 @@ def report(runs: dict[str, Run], summary: dict[str, dict[str, float | None]]) ->
     ]
     return DemoReport(
         title="labelsieve: the demo",
-        lead=f"{len(data)} handwritten digits of {cpc.parts.recipe.epochs} epochs' training, with labels made wrong on purpose.",
+        lead=f"{len(data):,} handwritten digits, {cpc.parts.recipe.epochs} epochs each way, many labels made wrong on purpose.",
         rows=[_row(method, summary[method]) for method in METHODS],
         accuracy=[_accuracy_curve(NAMES[method], runs[method]) for method in METHODS],
         auc=_auc_curves(cpc),

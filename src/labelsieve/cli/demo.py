@@ -42,7 +42,7 @@ def say(summary: dict[str, dict[str, float | None]]) -> None:
     from labelsieve.cli.console import console
 
     table = Table(title="digits, 40 % symmetric noise", title_justify="left")
-    for head in ("", "accuracy last", "accuracy best", "AUC", "wrong labels: precision", "recall"):
+    for head in ("", "last", "best", "AUC", "precision", "recall"):
         table.add_column(head, justify="left" if not head else "right")
     for method, figures in summary.items():
         shares = [figures.get(name) for name in ("auc", "issue_precision", "issue_recall")]
