@@ -14,8 +14,7 @@ def pyarrow_for(path: Path) -> Any:
         import pyarrow.parquet
     except ImportError:
         raise ToolError(
-            f"{path}: reading it needs pyarrow, which is not installed; "
-            f"run: pip install 'labelsieve[tables]'"
+            f"{path}: reading it needs pyarrow, which is not installed; run: pip install 'labelsieve[tables]'"
         ) from None
     return pyarrow
 

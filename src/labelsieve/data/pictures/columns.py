@@ -5,7 +5,18 @@ from pathlib import Path
 
 from labelsieve.errors import ToolError, UsageError, suggest
 
-IMAGE = ("path", "file", "filename", "file_name", "filepath", "file_path", "image", "image_path", "img", "img_path")
+IMAGE = (
+    "path",
+    "file",
+    "filename",
+    "file_name",
+    "filepath",
+    "file_path",
+    "image",
+    "image_path",
+    "img",
+    "img_path",
+)
 LABEL = ("label", "class", "category", "target", "y", "given_label", "labels", "class_name", "label_name")
 ID = ("id", "image_id", "sample_id", "img_id", "uuid", "guid", "key")
 SPLIT = ("split", "subset", "partition")

@@ -95,7 +95,9 @@ def _ordered(words: dict[int, str | None], classes: Sequence[str] | None, place:
 
 def _notes(values: list[Any]) -> tuple[str, ...]:
     notes = []
-    kinds = {"text" if isinstance(value, (str, bytes)) else "numbers" for value in values if value is not None}
+    kinds = {
+        "text" if isinstance(value, (str, bytes)) else "numbers" for value in values if value is not None
+    }
     if len(kinds) > 1:
         notes.append("some labels are numbers and some are text: all are taken as text")
     if any(isinstance(value, str) and value != value.strip() and value.strip() for value in values):

@@ -71,7 +71,10 @@ class Listing:
         """The listing less the rows in `reasons`, which are told in `left_out`."""
         if not reasons:
             return self
-        told = tuple(LeftOut(self.ids[row], self.origin.path(row), why) for row, why in reasons.items())
+        told = tuple(
+            LeftOut(readable_name(self.ids[row]), readable_name(self.origin.path(row)), why)
+            for row, why in reasons.items()
+        )
         keep = np.ones(len(self), bool)
         keep[list(reasons)] = False
         return replace(self.take(np.flatnonzero(keep)), left_out=(*self.left_out, *told))
@@ -97,7 +100,7 @@ def present(listing: Listing, strict: bool = False) -> Listing:
         first = found.left_out[0]
         where = getattr(listing.origin, "root", listing.place)
         raise ToolError(
-            f'{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is '
+            f"{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is "
             f'"{first.path}", looked for below {where}: {first.reason}. '
             f"Give the folder that the paths start from as root, or allow paths outside of it"
         )
@@ -122,4 +125,7 @@ def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
 
 def readable_name(name: str) -> str:
     """A file name as text that every file can hold: bytes that are not UTF-8 become \\x escapes."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    try:
+        return os.fsencode(name).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can hold and no file name can
+        return name.encode("utf-8", "backslashreplace").decode()

@@ -11,15 +11,7 @@ from numpy.typing import NDArray
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels
-from labelsieve.data.pictures.listing import (
-    SPLIT_NAMES,
-    TRAIN,
-    LeftOut,
-    Listing,
-    arranged,
-    leaves_root,
-    readable_name,
-)
+from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged, leaves_root, readable_name
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.tables import Table, open_table
@@ -43,7 +35,9 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
     labels = name_labels(read[label], str(path), options.classes)
     ids = files if extra["id"] is None else ids_of(read[extra["id"]], path)
     check_unique(ids, path, "path" if extra["id"] is None else "id")
-    splits = np.zeros(len(files), np.int8) if extra["split"] is None else splits_of(read[extra["split"]], path)
+    splits = (
+        np.zeros(len(files), np.int8) if extra["split"] is None else splits_of(read[extra["split"]], path)
+    )
     listing = Listing(
         path,
         Files(root, files, options.outside),
@@ -118,7 +112,9 @@ def ids_of(values: Sequence[Any], place: Path) -> list[str]:
     ids = []
     for row, value in enumerate(values):
         if value is None or value == "":
-            raise ToolError(f'{place}: row {row + 1} has no id; fill it in, or set id_column to "" to use the paths')
+            raise ToolError(
+                f'{place}: row {row + 1} has no id; fill it in, or set id_column to "" to use the paths'
+            )
         ids.append(readable_name(value) if isinstance(value, str) else str(value))
     return ids
 
@@ -150,8 +146,7 @@ def splits_of(values: Sequence[Any], place: Path) -> NDArray[np.int8]:
             known[value] = SPLIT_NAMES[word]
     found = np.fromiter((known[value] for value in values), np.int8, len(values))
     if not (found == TRAIN).any():
-        raise ToolError(f'{place}: no row is in the training split; set split_column to "" to train on every row')
+        raise ToolError(
+            f'{place}: no row is in the training split; set split_column to "" to train on every row'
+        )
     return found
-
-
-__all__ = ["LeftOut", "check_unique", "ids_of", "labelled", "picture_paths", "read_manifest", "splits_of"]
