@@ -1,5 +1,6 @@
 """pyarrow, where it is installed: Arrow stream files and Parquet files as tables. A missing pyarrow is explained."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,14 @@ from labelsieve.errors import ToolError
 def pyarrow_for(path: Path) -> Any:
     """The pyarrow module, or a `ToolError` that says how to get it."""
     try:
-        import pyarrow
-        import pyarrow.ipc
-        import pyarrow.parquet
+        found = import_module("pyarrow")
+        for part in ("ipc", "parquet", "compute"):
+            import_module(f"pyarrow.{part}")
     except ImportError:
         raise ToolError(
             f"{path}: reading it needs pyarrow, which is not installed; run: pip install 'labelsieve[tables]'"
         ) from None
-    return pyarrow
+    return found
 
 
 def arrow_table(path: Path) -> Any:

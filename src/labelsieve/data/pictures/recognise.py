@@ -21,7 +21,7 @@ KINDS = ("class folders", "split folders", "manifest", "imagefolder", "saved dat
 
 @dataclass(frozen=True)
 class Layout:
-    """`kind` is one of KINDS; `path` is what is read (a table inside the folder given, where there is one)."""
+    """`kind` is one of KINDS; `path` is what is read: the path given, or a table inside it."""
 
     kind: str
     path: Path

@@ -1,4 +1,4 @@
-"""A folder that `datasets` wrote with save_to_disk goes in; a `Listing` comes out. Read with pyarrow alone."""
+"""A folder that `datasets` wrote by save_to_disk goes in; a `Listing` comes out. Only pyarrow is needed."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A table file (CSV, TSV, JSON lines, Parquet) goes in; the wanted columns come out as lists, one value a row."""
+"""A table file (CSV, TSV, JSON lines, Parquet) goes in; the wanted columns come out, a list each."""
 
 import csv
 import json

@@ -1,14 +1,14 @@
-"""What a decoding process does: a task as plain JSON goes in, one answer for each picture comes out. Needs no torch.
+"""What a decoding process does: a task as plain JSON goes in, one answer a picture comes out. Needs no torch.
 
-Two tasks: "survey" reads headers (and, when asked, decodes to verify and hashes); "decode" writes pixels to the
-cache. `serve` runs in a process of its own, one task a line; it ends when its input does.
+Two tasks: "survey" reads headers (and, when asked, decodes to verify and hashes); "decode" writes pixels to
+the cache. `serve` runs in a process of its own, one task a line; it ends when its input does.
 """
 
 import hashlib
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def decode(task: Task) -> list[str | None]:
 
 def _write(handle: int, block: np.ndarray, offset: int) -> None:
     """By write rather than through a map: a full disk is then an error and not the end of the process."""
-    left = memoryview(block).cast("B")
+    left = block.data.cast("B")
     os.lseek(handle, offset, os.SEEK_SET)
     while left:
         left = left[os.write(handle, left) :]
@@ -64,7 +64,7 @@ def survey(reference: Reference, verify: bool) -> dict[str, Any]:
     try:
         with fetch(reference) as stream:
             if verify:
-                seen["hash"] = hashlib.file_digest(stream, "sha256").hexdigest()[:32]
+                seen["hash"] = content_hash(stream)
                 stream.seek(0)
             picture = open_picture(stream)
             seen |= header(picture)
@@ -74,6 +74,13 @@ def survey(reference: Reference, verify: bool) -> dict[str, Any]:
     except Exception as error:  # as above
         seen["reason"] = reason(error)
     return seen
+
+
+def content_hash(stream: BinaryIO) -> str:
+    total = hashlib.sha256()
+    while part := stream.read(2**20):
+        total.update(part)
+    return total.hexdigest()[:32]
 
 
 def crashed(task: Task) -> list[Any]:
