@@ -173,9 +173,7 @@ def test_every_kind_of_cut_file_is_refused(tmp_path: Path) -> None:
     opened(tmp_path)
     content = (tmp_path / "set.npz").read_bytes()
     damaged = content[:300] + bytes(200) + content[500:]
-    for number, broken in enumerate(
-        [b"", content[:100], content[:-30], content[:-1], damaged, b"text, not arrays"]
-    ):
+    for number, broken in enumerate([b"", content[:100], content[:-30], content[:-1], damaged, b"text, not arrays"]):
         path = tmp_path / f"{number}.npz"
         path.write_bytes(broken)
         with pytest.raises(ToolError, match=f"{number}.npz"):

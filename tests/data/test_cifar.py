@@ -93,10 +93,7 @@ def test_the_folder_itself_the_archive_and_a_folder_with_the_archive_give_the_sa
 
 
 def edit(path: Path, **changes: Any) -> None:
-    content = {
-        key if isinstance(key, str) else key.decode(): value
-        for key, value in pickle.loads(path.read_bytes()).items()
-    }
+    content = {key if isinstance(key, str) else key.decode(): value for key, value in pickle.loads(path.read_bytes()).items()}
     write(path, content | changes, protocol=4)
 
 

@@ -87,10 +87,7 @@ def test_pair_moves_to_the_next_class() -> None:
 def test_asym_on_cifar10_follows_the_benchmark() -> None:
     noise = inject("asym:0.4", LABELS, K, 1, name="cifar10")
     moves = {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"}
-    seen = {
-        (NAMES[int(before)], NAMES[int(after)])
-        for before, after in zip(LABELS[noise.flipped], noise.labels[noise.flipped])
-    }
+    seen = {(NAMES[int(before)], NAMES[int(after)]) for before, after in zip(LABELS[noise.flipped], noise.labels[noise.flipped])}
     assert seen == set(moves.items())
     assert float(noise.flipped.float().mean()) == pytest.approx(0.2, abs=0.01)
     table = transitions(LABELS, noise.labels)

@@ -60,9 +60,7 @@ def test_a_wrong_matrix_is_refused(name: str, content: Any, says: str, tmp_path:
     assert name in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "spec", ["matrix:{}/no.npy", "matrix:{}/no.csv", "matrix:{}/no.json", "file:{}/no.npz"]
-)
+@pytest.mark.parametrize("spec", ["matrix:{}/no.npy", "matrix:{}/no.csv", "matrix:{}/no.json", "file:{}/no.npz"])
 def test_a_file_that_is_not_there_is_named(spec: str, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"no\.(npy|csv|json|npz): no such file"):
         inject(spec.format(tmp_path), LABELS, K, 0)

@@ -65,9 +65,7 @@ def test_a_test_set_that_does_not_fit_is_refused(held: Held, says: str) -> None:
         checked_held(held, rows([0, 1]), "here")
 
 
-@pytest.mark.parametrize(
-    ("labels", "says"), [([0], "1 true labels for 2 rows"), ([0, 5], "row 1 has label 5")]
-)
+@pytest.mark.parametrize(("labels", "says"), [([0], "1 true labels for 2 rows"), ([0, 5], "row 1 has label 5")])
 def test_true_labels_that_do_not_fit_are_refused(labels: list[int], says: str) -> None:
     with pytest.raises(ToolError, match=says):
         checked_truth(Truth(torch.tensor(labels)), rows([0, 1]), "here")

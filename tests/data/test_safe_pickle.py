@@ -61,9 +61,7 @@ def test_a_pickle_that_calls_the_shell_runs_nothing(protocol: int, tmp_path: Pat
     assert mark.exists(), "the pickle does run when read carelessly, so the test above proves something"
 
 
-@pytest.mark.parametrize(
-    "function", [eval, exec, getattr, __import__, open, np.load, np.fromfile, pickle.loads]
-)
+@pytest.mark.parametrize("function", [eval, exec, getattr, __import__, open, np.load, np.fromfile, pickle.loads])
 def test_other_ways_out_are_closed(function: Any) -> None:
     with pytest.raises(ToolError, match="asks for"):
         read_plain(pickle.dumps({"x": Runs(function, "1")}), "file")
@@ -84,9 +82,7 @@ def test_rarer_opcodes_are_refused(content: bytes) -> None:
         read_plain(content, "file")
 
 
-def crafted(
-    kind: bytes = b"u1", code: bytes = b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-) -> bytes:
+def crafted(kind: bytes = b"u1", code: bytes = b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb") -> bytes:
     """A pickled dict with one array of 2 bytes, its number type and that type's state as given."""
     dtype = b"cnumpy\ndtype\n(U" + bytes([len(kind)]) + kind + b"K\x00K\x01tR" + code
     array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"

@@ -47,9 +47,7 @@ def read_page() -> Callable[[str], Balance]:
         for tag, attributes in parser.seen:
             assert not [name for name in attributes if name.startswith("on")], f"<{tag}> would run something"
             for name in ("src", "href"):
-                assert (attributes.get(name) or "data:").startswith("data:"), (
-                    f"<{tag} {name}> loads something"
-                )
+                assert (attributes.get(name) or "data:").startswith("data:"), f"<{tag} {name}> loads something"
         assert "http://" not in text and "https://" not in text
         assert "url(" not in text and "@import" not in text
         for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):

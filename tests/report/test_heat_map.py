@@ -46,9 +46,7 @@ def test_cells_stand_in_the_row_of_the_given_and_the_column_of_the_suggested_lab
 
 
 def test_numbers_stand_in_the_cells_when_there_is_room(read_chart: Reader) -> None:
-    assert {"12", "6", "3", "1", "900"} <= set(
-        words(read_chart(heat_map(COUNTS, NAMES, NAMES, title="Pairs")))
-    )
+    assert {"12", "6", "3", "1", "900"} <= set(words(read_chart(heat_map(COUNTS, NAMES, NAMES, title="Pairs"))))
     names = [str(k) for k in range(40)]
     counts = np.full((40, 40), 12345)
     crowded = read_chart(heat_map(counts, names, names, title="Pairs"))

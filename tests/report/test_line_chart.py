@@ -32,9 +32,7 @@ def paths(root: ET.Element) -> list[list[list[tuple[float, float]]]]:
 def axis(root: ET.Element, anchor: str, place: str) -> dict[float, float]:
     """Where the numbers of an axis stand: value -> pixel."""
     ticks = [t for t in with_class(root, "tick") if t.get("text-anchor") == anchor]
-    return {
-        float((t.text or "").replace("−", "-").replace(",", "")): float(t.get(place) or "nan") for t in ticks
-    }
+    return {float((t.text or "").replace("−", "-").replace(",", "")): float(t.get(place) or "nan") for t in ticks}
 
 
 def test_points_stand_where_the_numbers_of_the_axes_say(read_chart: Reader) -> None:
@@ -43,9 +41,7 @@ def test_points_stand_where_the_numbers_of_the_axes_say(read_chart: Reader) -> N
     baseline = 4  # numbers are set so far below the line they name
     [[points]] = paths(root)
     assert points[0] == pytest.approx((across[0], up[0] - baseline), abs=0.11)
-    assert points[1] == pytest.approx(
-        ((across[0] + across[10]) / 2, up[0] + (up[100] - up[0]) / 4 - baseline), abs=0.11
-    )
+    assert points[1] == pytest.approx(((across[0] + across[10]) / 2, up[0] + (up[100] - up[0]) / 4 - baseline), abs=0.11)
     assert points[2] == pytest.approx((across[10], up[100] - baseline), abs=0.11)
 
 
@@ -96,11 +92,7 @@ def test_a_name_that_was_cut_is_in_the_legend(read_chart: Reader) -> None:
 def test_series_differ_in_colour_dash_and_marker(read_chart: Reader) -> None:
     root = read_chart(line_chart([Curve(f"c{k}", [0, 1], [k, k]) for k in range(6)], **WORDS))
     lines = with_class(root, "line")
-    assert (
-        len({line.get("class") for line in lines})
-        == len({line.get("stroke-dasharray") for line in lines})
-        == 6
-    )
+    assert len({line.get("class") for line in lines}) == len({line.get("stroke-dasharray") for line in lines}) == 6
     given = read_chart(line_chart([Curve("c", [0, 1], [0, 1], series=3)], **WORDS))
     assert with_class(given, "line")[0].get("stroke-dasharray") == lines[3].get("stroke-dasharray")
 
@@ -113,9 +105,7 @@ def test_bands_are_cut_to_the_axis(read_chart: Reader) -> None:
     start, width = float(early.get("x") or "nan"), float(early.get("width") or "nan")
     pixel = (across[10] - across[2]) / 8
     assert start == pytest.approx(across[2] - pixel, abs=0.2) and width == pytest.approx(4 * pixel, abs=0.3)
-    assert float(late.get("x") or "nan") + float(late.get("width") or "nan") == pytest.approx(
-        across[10], abs=0.2
-    )
+    assert float(late.get("x") or "nan") + float(late.get("width") or "nan") == pytest.approx(across[10], abs=0.2)
     words = [part.text for part in root.iter("text")]
     assert "warm-up" in words and "late" in words and "never" not in words
 
@@ -131,9 +121,7 @@ def test_a_curve_without_values_beside_one_with_is_named(read_chart: Reader) -> 
     assert "Without values: b" in [part.text for part in root.iter("text")]
 
 
-@pytest.mark.parametrize(
-    "y", [[7.0], [5, 5, 5], [1e-12, 2e-12], [1e38, -1e38], [1e300, -1e300], [1, 1 + 1e-15]]
-)
+@pytest.mark.parametrize("y", [[7.0], [5, 5, 5], [1e-12, 2e-12], [1e38, -1e38], [1e300, -1e300], [1, 1 + 1e-15]])
 @pytest.mark.parametrize("width", [340, 720])
 def test_odd_values_stay_inside_the_drawing(read_chart: Reader, y: list[float], width: float) -> None:
     root = read_chart(line_chart([Curve("a", range(len(y)), y)], width=width, **WORDS))
@@ -152,9 +140,7 @@ def test_450_epochs_as_arrays(read_chart: Reader) -> None:
 
 def test_hostile_names_stay_text(read_chart: Reader) -> None:
     bands = [Band(0, 1, HOSTILE)]
-    text = line_chart(
-        [Curve(HOSTILE, [0, 1], [0, 1])], title=HOSTILE, x_label=HOSTILE, y_label=HOSTILE, bands=bands
-    )
+    text = line_chart([Curve(HOSTILE, [0, 1], [0, 1])], title=HOSTILE, x_label=HOSTILE, y_label=HOSTILE, bands=bands)
     root = read_chart(text)
     assert "<script" not in text and root[0].text == HOSTILE and HOSTILE in (root[1].text or "")
 

@@ -18,11 +18,7 @@ PICTURE = np.zeros((1, 8, 8), dtype=np.uint8)
 
 def test_a_page_is_balanced_and_escapes_everything(read_page: Callable) -> None:
     suspect = Suspect(PICTURE, HOSTILE, HOSTILE, HOSTILE, 0.1, True)
-    body = (
-        table([HOSTILE, HOSTILE], [[HOSTILE, HOSTILE]], caption=HOSTILE)
-        + gallery([suspect])
-        + steps([HOSTILE])
-    )
+    body = table([HOSTILE, HOSTILE], [[HOSTILE, HOSTILE]], caption=HOSTILE) + gallery([suspect]) + steps([HOSTILE])
     body += facts([(HOSTILE, HOSTILE)]) + paragraph(HOSTILE, "note") + figure(lambda width: "", HOSTILE)
     text = page(HOSTILE, HOSTILE, [Section(HOSTILE, body)])
     seen = read_page(text)
@@ -34,9 +30,7 @@ def test_a_page_is_balanced_and_escapes_everything(read_page: Callable) -> None:
 
 
 def test_the_browser_is_told_to_load_nothing(read_page: Callable) -> None:
-    policies = [
-        a["content"] for tag, a in read_page(page("t", "", [])).seen if tag == "meta" and "http-equiv" in a
-    ]
+    policies = [a["content"] for tag, a in read_page(page("t", "", [])).seen if tag == "meta" and "http-equiv" in a]
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
 
@@ -103,10 +97,7 @@ def colours(theme: str) -> dict[str, tuple[float, ...]]:
 def test_every_text_colour_is_readable_on_every_ground(theme: str) -> None:
     tones = colours(theme)
     texts = ["ink", "muted", *(f"s{k}" for k in range(6))]
-    assert (
-        min(contrast(tones[text], tones[ground]) for text in texts for ground in ("ground", "card", "wash"))
-        >= 4.5
-    )
+    assert min(contrast(tones[text], tones[ground]) for text in texts for ground in ("ground", "card", "wash")) >= 4.5
 
 
 @pytest.mark.parametrize("theme", [style._LIGHT, style._DARK])

@@ -55,9 +55,7 @@ def test_small_pictures_have_crisp_pixels_and_words() -> None:
     assert 'class="picture"' in picture(made(1, 64, 64), "x")
 
 
-@pytest.mark.parametrize(
-    "image", [np.zeros((8, 8), np.uint8), np.zeros((1, 8, 8)), np.zeros((3, 0, 8), np.uint8)]
-)
+@pytest.mark.parametrize("image", [np.zeros((8, 8), np.uint8), np.zeros((1, 8, 8)), np.zeros((3, 0, 8), np.uint8)])
 def test_what_is_no_picture_is_refused(image: np.ndarray) -> None:
     with pytest.raises(UsageError, match="uint8"):
         thumbnail(image)

@@ -55,9 +55,7 @@ def _check_keys(arrays: dict[str, Array], path: Path) -> None:
     known = (*REQUIRED, *OPTIONAL)
     for key in arrays:
         if key not in known:
-            raise ToolError(
-                f'{path}: unknown key "{key}"{suggest(key, known)}; the keys are {", ".join(known)}'
-            )
+            raise ToolError(f'{path}: unknown key "{key}"{suggest(key, known)}; the keys are {", ".join(known)}')
     for key in REQUIRED:
         if key not in arrays:
             raise ToolError(f'{path}: the key "{key}" is missing; {" and ".join(REQUIRED)} are needed')
@@ -106,9 +104,7 @@ def _labels(labels: Array, classes: Sequence[str], place: str) -> Tensor:
         for row, word in enumerate(words):
             if word not in number:
                 hint = suggest(word, classes)
-                raise ToolError(
-                    f'{place}: row {row}: label "{word}" is not one of {len(classes)} classes{hint}'
-                )
+                raise ToolError(f'{place}: row {row}: label "{word}" is not one of {len(classes)} classes{hint}')
         return torch.tensor([number[word] for word in words], dtype=torch.int64)
     if labels.dtype.kind not in "ui":
         raise ToolError(f"{place}: the values are {labels.dtype}; labels must be whole numbers or text")
@@ -124,9 +120,7 @@ def _ids(arrays: dict[str, Array], count: int, path: Path) -> tuple[str, ...]:
 def _words(values: Array, place: str) -> tuple[str, ...]:
     """Text, UTF-8 bytes or whole numbers as text."""
     if values.ndim != 1 or values.dtype.kind not in "USui":
-        raise ToolError(
-            f"{place}: it is {values.dtype} {values.shape}; one axis of text or whole numbers belongs here"
-        )
+        raise ToolError(f"{place}: it is {values.dtype} {values.shape}; one axis of text or whole numbers belongs here")
     try:
         return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.tolist())
     except UnicodeDecodeError as error:

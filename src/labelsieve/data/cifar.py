@@ -80,9 +80,7 @@ def _labels(content: dict[str, Any], key: str, count: int, place: str) -> Tensor
     listed = values if isinstance(values, list) else []
     if len(listed) != count or not all(type(value) is int and 0 <= value < 1000 for value in listed):
         found = f"{len(listed)} values" if isinstance(values, list) else type(values).__name__
-        raise ToolError(
-            f'{place}: "{key}" is {found}, not a list of {count} class numbers; fetch the file again'
-        )
+        raise ToolError(f'{place}: "{key}" is {found}, not a list of {count} class numbers; fetch the file again')
     return torch.tensor(listed, dtype=torch.int64)
 
 

@@ -105,7 +105,5 @@ def _read_archive(path: Path, layout: Layout) -> dict[str, dict[str, Any]]:
     except ToolError:
         raise
     except Exception as error:  # tarfile lets several kinds through from damaged archives, even TypeError
-        raise ToolError(
-            f"{path}: not a whole tar archive ({type(error).__name__}: {error}); {remedy(layout)}"
-        ) from error
+        raise ToolError(f"{path}: not a whole tar archive ({type(error).__name__}: {error}); {remedy(layout)}") from error
     return contents

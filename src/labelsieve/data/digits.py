@@ -16,9 +16,7 @@ BRIGHTEST = 16
 def load_digits(path: Path | None) -> Collection:
     """The collection `digits`. It ships with scikit-learn, so `path` must be None."""
     if path is not None:
-        raise UsageError(
-            f'digits come with scikit-learn and take no path; write "digits", not "digits:{path}"'
-        )
+        raise UsageError(f'digits come with scikit-learn and take no path; write "digits", not "digits:{path}"')
     from sklearn.datasets import load_digits as bundled  # a second to import, and no other source needs it
 
     source = bundled()

@@ -43,6 +43,4 @@ def _content(path: Path) -> bytes:
                 return stream.read()
         return path.read_bytes()
     except (EOFError, zlib.error, OSError) as error:
-        raise ToolError(
-            f"{path}: cannot be read whole ({type(error).__name__}: {error}); fetch it again"
-        ) from error
+        raise ToolError(f"{path}: cannot be read whole ({type(error).__name__}: {error}); fetch it again") from error

@@ -97,9 +97,7 @@ def _matrix(argument: str, given: Given) -> IntArray:
 
 
 def _from_file(argument: str, given: Given) -> IntArray:
-    found: IntArray = read_labels(
-        _file("file", argument), torch.from_numpy(given.labels), given.classes
-    ).numpy()
+    found: IntArray = read_labels(_file("file", argument), torch.from_numpy(given.labels), given.classes).numpy()
     return found
 
 

@@ -22,9 +22,7 @@ def read_matrix(path: Path, classes: int) -> Matrix:
     try:
         matrix = np.array(readers[path.suffix](path), np.float64)
     except (ValueError, TypeError) as error:
-        raise ToolError(
-            f"{path}: it is not a table of numbers ({error}); write {classes} rows of {classes}"
-        ) from error
+        raise ToolError(f"{path}: it is not a table of numbers ({error}); write {classes} rows of {classes}") from error
     if matrix.shape != (classes, classes):
         raise ToolError(f"{path}: the shape is {matrix.shape}; {classes} classes need ({classes}, {classes})")
     for k, row in enumerate(matrix):

@@ -62,19 +62,13 @@ def load(path: Path | str) -> Noise:
     arrays = read_npz(place)
     missing = [key for key in KEYS if key not in arrays]
     if missing:
-        raise ToolError(
-            f"{place}: {', '.join(missing)} missing; it was not written by labelsieve as a noise file"
-        )
+        raise ToolError(f"{place}: {', '.join(missing)} missing; it was not written by labelsieve as a noise file")
     labels = _whole(arrays["labels"], place)
     _check_hash(arrays, "sha256", label_hash(labels), "its own labels", place)
     flipped = arrays["flipped"]
     if flipped.dtype != np.bool_ or flipped.shape != tuple(labels.shape):
-        raise ToolError(
-            f"{place}: flipped is {flipped.dtype} {flipped.shape}, not bool ({len(labels)},); make it again"
-        )
-    return Noise(
-        labels, str(arrays["spec"]), int(arrays["seed"]), torch.from_numpy(flipped), str(arrays["sha256"])
-    )
+        raise ToolError(f"{place}: flipped is {flipped.dtype} {flipped.shape}, not bool ({len(labels)},); make it again")
+    return Noise(labels, str(arrays["spec"]), int(arrays["seed"]), torch.from_numpy(flipped), str(arrays["sha256"]))
 
 
 def read_labels(path: Path, original: Tensor, classes: int) -> Tensor:
@@ -95,15 +89,11 @@ def read_labels(path: Path, original: Tensor, classes: int) -> Tensor:
     if "original_sha256" in arrays:
         _check_hash(arrays, "original_sha256", label_hash(original), "the labels of this data set", path)
     if len(labels) != len(original):
-        raise ToolError(
-            f"{path}: {len(labels)} labels for {len(original)} samples; use the file made for this data"
-        )
+        raise ToolError(f"{path}: {len(labels)} labels for {len(original)} samples; use the file made for this data")
     outside = torch.nonzero((labels < 0) | (labels >= classes)).flatten()
     if len(outside):
         row = int(outside[0])
-        raise ToolError(
-            f"{path}: row {row} has label {int(labels[row])}, outside 0..{classes - 1}; mend the file"
-        )
+        raise ToolError(f"{path}: row {row} has label {int(labels[row])}, outside 0..{classes - 1}; mend the file")
     return labels
 
 
@@ -124,9 +114,7 @@ def _whole(values: Array, path: Path) -> Tensor:
 
 def _json_labels(path: Path) -> Array:
     content = read_json(path)
-    if not isinstance(content, list) or not all(
-        type(label) is int and abs(label) < 2**31 for label in content
-    ):
+    if not isinstance(content, list) or not all(type(label) is int and abs(label) < 2**31 for label in content):
         raise ToolError(f"{path}: it is not a JSON list of whole numbers; write [3, 0, 7, ...]")
     return np.array(content, np.int64)
 

@@ -27,9 +27,10 @@ class NoisyData:
         return len(self.labels)
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int, int, int]:
         """One picture's shape: (C, H, W)."""
-        return tuple(self.images.shape[1:])
+        channels, height, width = self.images.shape[1:]
+        return channels, height, width
 
     def relabelled(self, labels: Tensor) -> "NoisyData":
         return replace(self, labels=labels)
@@ -78,10 +79,7 @@ def checked(data: NoisyData, place: str) -> NoisyData:
     """The data, or a `ToolError` that names what is wrong with it; `place` is the file or source."""
     images, labels, classes = data.images, data.labels, len(data.classes)
     if len(images) != len(labels) or len(labels) != len(data.ids):
-        raise ToolError(
-            f"{place}: {len(images)} pictures, {len(labels)} labels, {len(data.ids)} ids; "
-            f"the counts must agree"
-        )
+        raise ToolError(f"{place}: {len(images)} pictures, {len(labels)} labels, {len(data.ids)} ids; the counts must agree")
     if len(labels) == 0:
         raise ToolError(f"{place}: it has no samples")
     if classes < 2:
@@ -106,10 +104,7 @@ def checked_held(held: Held, data: NoisyData, place: str) -> Held:
     """The test set, or a `ToolError` where it does not fit the training rows. Classes may be empty."""
     images, labels = held.images, held.labels
     if len(images) != len(labels) or len(labels) == 0:
-        raise ToolError(
-            f"{place}: {len(images)} test pictures, {len(labels)} test labels; "
-            f"they must agree and be at least one"
-        )
+        raise ToolError(f"{place}: {len(images)} test pictures, {len(labels)} test labels; they must agree and be at least one")
     if images.shape[1:] != data.images.shape[1:]:
         raise ToolError(
             f"{place}: test pictures have the shape {tuple(images.shape[1:])}, "
@@ -122,9 +117,7 @@ def checked_held(held: Held, data: NoisyData, place: str) -> Held:
 def checked_truth(truth: Truth, data: NoisyData, place: str) -> Truth:
     """The true labels, or a `ToolError` where they do not fit the rows."""
     if len(truth.labels) != len(data):
-        raise ToolError(
-            f"{place}: {len(truth.labels)} true labels for {len(data)} rows; give one for each row"
-        )
+        raise ToolError(f"{place}: {len(truth.labels)} true labels for {len(data)} rows; give one for each row")
     _check_range(truth.labels, len(data.classes), f"{place}, true labels")
     return truth
 

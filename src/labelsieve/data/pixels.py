@@ -18,9 +18,7 @@ def channels_first(pixels: Array, place: str) -> Array:
     both would do (pictures 3 or 4 pixels wide), the last place wins.
     """
     if pixels.ndim not in (3, 4) or 0 in pixels.shape[1:]:
-        raise ToolError(
-            f"{place}: the shape is {pixels.shape}; pictures must be (N, H, W), (N, H, W, C) or (N, C, H, W)"
-        )
+        raise ToolError(f"{place}: the shape is {pixels.shape}; pictures must be (N, H, W), (N, H, W, C) or (N, C, H, W)")
     if pixels.ndim == 3:
         return pixels[:, None]
     if pixels.shape[3] in CHANNELS:
@@ -40,9 +38,7 @@ def brightest(pixels: Array, place: str) -> float:
     if pixels.size == 0:
         return 0.0
     if pixels.dtype.kind == "f":
-        _raise_at(
-            ~np.isfinite(pixels), "has a value that is NaN or infinite; remove or mend the picture", place
-        )
+        _raise_at(~np.isfinite(pixels), "has a value that is NaN or infinite; remove or mend the picture", place)
     _raise_at(pixels < 0, "has a negative value; store pictures as 0..255 or as floats in 0..1", place)
     return float(pixels.max())
 
@@ -50,9 +46,7 @@ def brightest(pixels: Array, place: str) -> float:
 def as_bytes(pixels: Array, top: float, place: str) -> Tensor:
     """uint8 (N, C, H, W). Whole numbers are 0..255; floats are 0..1 when `top` is at most 1, else 0..255."""
     if top > 255:
-        raise ToolError(
-            f"{place}: the largest value is {top:g}; store pictures as 0..255 or as floats in 0..1"
-        )
+        raise ToolError(f"{place}: the largest value is {top:g}; store pictures as 0..255 or as floats in 0..1")
     if pixels.dtype.kind == "f":
         wide = pixels.astype(np.promote_types(pixels.dtype, np.float32))
         pixels = np.rint(wide * 255 if top <= 1 else wide)

@@ -99,17 +99,12 @@ def read_plain(content: bytes, place: str) -> dict[str, Any]:
         found = _PlainUnpickler(content, place).load()
     except ToolError:
         raise
-    except (
-        Exception
-    ) as error:  # a damaged pickle can fail with nearly any exception, and all mean the same here
+    except Exception as error:  # a damaged pickle can fail with nearly any exception, and all mean the same here
         raise ToolError(
-            f"{place}: not a whole pickle of plain data ({type(error).__name__}: {error}); "
-            f"unpack or fetch it again"
+            f"{place}: not a whole pickle of plain data ({type(error).__name__}: {error}); unpack or fetch it again"
         ) from error
     if not isinstance(found, dict):
-        raise ToolError(
-            f"{place}: it holds a {type(found).__name__} where a dict was expected; is it the right file?"
-        )
+        raise ToolError(f"{place}: it holds a {type(found).__name__} where a dict was expected; is it the right file?")
     return {_text(key): _unwrapped(value, place) for key, value in found.items()}
 
 

@@ -43,9 +43,7 @@ def open_data(spec: str, limit: int | None = None) -> Collection:
     """
     name, colon, path = spec.partition(":")
     if name not in SOURCES:
-        raise UsageError(
-            f'unknown data "{name}"{suggest(name, SOURCES)}; the forms are {", ".join(FORMS.values())}'
-        )
+        raise UsageError(f'unknown data "{name}"{suggest(name, SOURCES)}; the forms are {", ".join(FORMS.values())}')
     if colon and not path:
         raise UsageError(f'"{spec}" has nothing after the colon; write {FORMS[name]}')
     collection = SOURCES[name](Path(path).expanduser() if path else None)
@@ -58,9 +56,7 @@ def limited(collection: Collection, limit: int) -> Collection:
         return collection
     labels = collection.train.labels.numpy()
     if limit < len(collection.train.classes):
-        raise UsageError(
-            f"a limit of {limit} cannot hold {len(collection.train.classes)} classes; give one for each"
-        )
+        raise UsageError(f"a limit of {limit} cannot hold {len(collection.train.classes)} classes; give one for each")
     rows = torch.from_numpy(stratified_rows(labels, limit, Draws(SUBSET_STREAM, SUBSET_SEED)))
     truth = None if collection.truth is None else Truth(collection.truth.labels[rows])
     return replace(collection, train=collection.train.rows(rows), truth=truth)

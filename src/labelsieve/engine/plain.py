@@ -27,9 +27,7 @@ class Prediction:
 
 
 class PlainEngine:
-    def __init__(
-        self, data: NoisyData, views: Views, device: torch.device | str = "cpu", eval_batch: int = 512
-    ) -> None:
+    def __init__(self, data: NoisyData, views: Views, device: torch.device | str = "cpu", eval_batch: int = 512) -> None:
         self.device = torch.device(device)
         self.images = data.images.to(self.device)
         self.labels = data.labels.to(self.device)
@@ -56,10 +54,17 @@ class PlainEngine:
         losses = cross_entropies(seen.logits, self.labels)
         return Evidence(self.labels, losses, torch.softmax(seen.logits, 1), seen.features)
 
+    def adopt(self, learner: Learner) -> None:
+        """Make a learner run the way this engine runs; the plain way is how it is made."""
+
     @torch.no_grad()
     def predict(self, learner: Learner, images: Tensor) -> Prediction:
+        """In batches of one size: a short last one is filled up, so that a compiled network sees one shape."""
         learner.network.eval()
-        parts = [learner.look(self.place(some)) for some in images.split(self.eval_batch)]
-        return Prediction(
-            torch.cat([logits for logits, _ in parts]), torch.cat([features.float() for _, features in parts])
-        )
+        size = min(self.eval_batch, len(images))
+        parts = []
+        for some in images.split(size):
+            filled = torch.cat((some, images[: size - len(some)])) if len(some) < size else some
+            logits, features = learner.look(self.place(filled))
+            parts.append((logits[: len(some)], features[: len(some)]))
+        return Prediction(torch.cat([logits for logits, _ in parts]), torch.cat([features for _, features in parts]))

@@ -46,7 +46,12 @@ class LabelIssues:
 
 
 def rank(
-    ids: Sequence[str], classes: Sequence[str], given: np.ndarray, probs: np.ndarray, chances: np.ndarray, tau: float
+    ids: Sequence[str],
+    classes: Sequence[str],
+    given: np.ndarray,
+    probs: np.ndarray,
+    chances: np.ndarray,
+    tau: float,
 ) -> LabelIssues:
     """Rank samples by the mean clean chance of both networks; `probs` (N, K) their mean softmax, `chances` (2, N).
 

@@ -38,9 +38,7 @@ class Epoch:
     by_prototype: tuple[Tensor, ...] = ()  # q(z_i = 0) by each network's prototypes, (N,)
 
 
-def learn(
-    learners: Sequence[Learner], recipe: Recipe, engine: Engine, prior: Tensor, start: int = 0
-) -> Iterator[Epoch]:
+def learn(learners: Sequence[Learner], recipe: Recipe, engine: Engine, prior: Tensor, start: int = 0) -> Iterator[Epoch]:
     """Train both networks from epoch `start` on (they carry what came before), then divide once more for the record."""
     for epoch in range(start, recipe.epochs):
         for learner in learners:

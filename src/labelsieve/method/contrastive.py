@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from labelsieve.method.batches import Prepare, batches, plainly
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import descend, momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.momentum import changed_by, descend, momenta, part, restore_momenta, set_lr, sgd
 from labelsieve.method.prototypes import Projector
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
@@ -48,9 +49,15 @@ class ContrastiveCleaner:
         self.confident, self.batch = confident, batch
         self.lr, self.momentum, self.weight_decay, self.seed = lr, momentum, weight_decay, seed
         self.learnt_ = 0
+        self.prepare: Prepare = plainly  # an engine may put a faster way here
         self.projector_: Projector | None = None
         self.prototypes_: Tensor | None = None  # (K, d), unit length
         self.optimiser_: torch.optim.Optimizer | None = None
+
+    @property
+    def cosine(self) -> float:
+        """The scale of the cosine scores, as `PrototypeCleaner` names it."""
+        return 1 / self.temperature
 
     def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
         if self.projector_ is None:
@@ -59,12 +66,11 @@ class ContrastiveCleaner:
             self.prototypes_ = self._class_means(seen)
         assert self.optimiser_ is not None
         set_lr(self.optimiser_, self.lr)
-        labels, kept = pseudo_labels(
-            seen.probs, torch.softmax(self.classify(seen.features), 1), seen.labels, self.confident
-        )
+        labels, kept = pseudo_labels(seen.probs, torch.softmax(self.classify(seen.features), 1), seen.labels, self.confident)
         order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_))
-        for rows in order.to(seen.features.device).split(self.batch):
-            self._step(seen.features[rows].float(), labels[rows], kept[rows])
+        step = self.prepare(self, "contrastive", self._step, self._tensors, (self.lr,))
+        for inputs in batches((seen.features.float(), labels, kept), order, self.batch):
+            step(*inputs)
         self.learnt_ += 1
 
     def judge(self, seen: Evidence) -> Tensor:
@@ -78,8 +84,9 @@ class ContrastiveCleaner:
         chunks = [self._embed(rows.float()) @ self.prototypes_.T for rows in features.split(8192)]
         return (torch.cat(chunks) if chunks else features.new_zeros(0, len(self.prototypes_))) / self.temperature
 
-    def _step(self, features: Tensor, labels: Tensor, kept: Tensor) -> None:
+    def _step(self, features: Tensor, labels: Tensor, kept: Tensor, weight: Tensor) -> Tensor:
         assert self.prototypes_ is not None and self.optimiser_ is not None
+        kept = kept * weight
         embeddings = self._embed(features)
         losses = F.cross_entropy(embeddings @ self.prototypes_.T / self.temperature, labels, reduction="none")
         loss = (losses * kept).sum() / kept.sum().clamp_min(1)
@@ -89,7 +96,12 @@ class ContrastiveCleaner:
             count = members.sum(0).unsqueeze(1)
             means = (members.T @ embeddings.detach()) / count.clamp_min(1)
             moved = self.prototype_momentum * self.prototypes_ + (1 - self.prototype_momentum) * means
-            self.prototypes_ = F.normalize(torch.where(count > 0, moved, self.prototypes_), dim=1)
+            self.prototypes_.copy_(F.normalize(torch.where(count > 0, moved, self.prototypes_), dim=1))
+        return loss.detach()
+
+    def _tensors(self) -> list[Tensor]:
+        assert self.prototypes_ is not None and self.optimiser_ is not None
+        return [*changed_by(self.optimiser_), self.prototypes_]
 
     def _embed(self, features: Tensor) -> Tensor:
         assert self.projector_ is not None
@@ -106,9 +118,7 @@ class ContrastiveCleaner:
 
     def _start(self, features: int, device: torch.device) -> None:
         self.projector_ = Projector(features, self.dim, 1, 0.0, seeded(self.seed, WEIGHTS)).to(device)
-        self.optimiser_ = sgd(
-            self.projector_.parameters(), self.lr, self.momentum, self.weight_decay
-        )
+        self.optimiser_ = sgd(self.projector_.parameters(), self.lr, self.momentum, self.weight_decay)
 
     def state_dict(self) -> dict[str, Tensor]:
         if self.projector_ is None or self.prototypes_ is None or self.optimiser_ is None:

@@ -2,18 +2,22 @@
 
 import math
 
-import numpy as np
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 
 def auc(chance: Tensor, clean: Tensor) -> float | None:
-    """Area under the ROC curve of the clean chance (N,) against what is really clean (N,); None if only one kind exists."""
-    truth = clean.cpu().numpy()
-    if truth.all() or not truth.any():
-        return None
-    return float(roc_auc_score(truth, np.nan_to_num(chance.cpu().double().numpy())))
+    """Area under the ROC curve of the clean chance (N,) against what is really clean (N,); None if only one kind exists.
+
+    By mean ranks, so that ties count half; on the chances' device, where scikit-learn would first copy them to the host.
+    """
+    values = torch.nan_to_num(chance.double())
+    clean = clean.to(values.device).bool()
+    ordered = values.sort().values
+    ranks = torch.searchsorted(ordered, values) + torch.searchsorted(ordered, values, right=True) + 1
+    found = torch.stack((clean.sum(), (ranks.double() / 2 * clean).sum())).tolist()
+    count, total, others = found[0], found[1], len(values) - found[0]
+    return (total - count * (count + 1) / 2) / (count * others) if count and others else None
 
 
 def precision_recall(taken: Tensor, right: Tensor) -> tuple[float | None, float | None]:

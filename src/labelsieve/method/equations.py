@@ -37,7 +37,11 @@ def clean_score(embeddings: Tensor, prototypes: Tensor, labels: Tensor) -> Tenso
 
 
 def clean_loss(
-    embeddings: Tensor, prototypes: Tensor, labels: Tensor, weight: Tensor | None = None, negative: float | None = None
+    embeddings: Tensor,
+    prototypes: Tensor,
+    labels: Tensor,
+    weight: Tensor | None = None,
+    negative: float | None = None,
 ) -> Tensor:
     """L_X, Eq. 2: draw clean samples to their prototype, and push them from the others with lambda_neg = 1/K."""
     scores = similarity(embeddings, prototypes)
@@ -47,16 +51,12 @@ def clean_loss(
     return set_mean(-per_class.sum(-1), weight)
 
 
-def noisy_loss(
-    embeddings: Tensor, prototypes: Tensor, labels: Tensor, weight: Tensor | None = None
-) -> Tensor:
+def noisy_loss(embeddings: Tensor, prototypes: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
     """L_U, Eq. 3: push noisy samples from the prototype of the label they were given."""
     return set_mean(-F.logsigmoid(-own_similarity(embeddings, prototypes, labels)), weight)
 
 
-def confident_loss(
-    embeddings: Tensor, prototypes: Tensor, predicted: Tensor, weight: Tensor | None = None
-) -> Tensor:
+def confident_loss(embeddings: Tensor, prototypes: Tensor, predicted: Tensor, weight: Tensor | None = None) -> Tensor:
     """L_XP, Eq. 4: draw confident noisy samples to the prototype of the class that is predicted."""
     return set_mean(-F.logsigmoid(own_similarity(embeddings, prototypes, predicted)), weight)
 

@@ -32,4 +32,3 @@ class Evidence:
     @property
     def predicted(self) -> Tensor:
         return self.probs.argmax(1)
-

@@ -1,13 +1,14 @@
 """Everything that carries the paper's index (r): a network, its optimiser, its mixture, its prototypes. All state is here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
+from labelsieve.method.batches import Prepare
 from labelsieve.method.cleaners import Cleaner, MixtureCleaner
-from labelsieve.method.momentum import momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.momentum import changed_by, momenta, part, restore_momenta, set_lr, sgd
 from labelsieve.method.recipe import Recipe
 
 
@@ -15,6 +16,11 @@ class Judge(Cleaner, Protocol):
     """A cleaner by prototypes: it has a learning rate, which drops with the network's, and can classify."""
 
     lr: float
+    prepare: Prepare
+
+    @property
+    def cosine(self) -> float:
+        """0 for plain products of embeddings and prototypes, else the scale of their cosine."""
 
     def classify(self, features: Tensor) -> Tensor:
         """Scores (N, K) of features (N, D)."""
@@ -35,7 +41,8 @@ class Learner:
         device: torch.device | str = "cpu",
     ) -> None:
         self.number = number
-        self.network = network.to(device)
+        self.network = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.run: Callable[[Tensor], tuple[Tensor, Tensor]] = self.network  # an engine may put a faster form here
         self.optimiser = sgd(self.network.parameters(), recipe.lr, recipe.momentum, recipe.weight_decay)
         self.teacher = teacher
         self.judge = judge
@@ -48,8 +55,8 @@ class Learner:
 
         Normalisation is affine and mixing shares add up to 1, so pixels may be mixed before they are normalised.
         """
-        logits, features = self.network((pixels.float() - self.mean) / self.std)
-        return logits.float(), features
+        normalised = (pixels.float() - self.mean) / self.std
+        return self.run(normalised.contiguous(memory_format=torch.channels_last))
 
     def set_lr(self, lr: float) -> None:
         """Ruling 4: the prototypes' learning rate drops by the same factor as the network's."""
@@ -57,6 +64,10 @@ class Learner:
         set_lr(self.optimiser, lr)
         if self.judge is not None and before != lr:
             self.judge.lr *= lr / before
+
+    def tensors(self) -> list[Tensor]:
+        """Every tensor that a step changes."""
+        return [*changed_by(self.optimiser), *self.network.buffers()]
 
     def state_dict(self) -> dict[str, Tensor]:
         """All state as one flat table of tensors."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+Params = tuple[Tensor, Tensor, Tensor]  # means, variances, weights, (R, 2) each
 TINY = 10 * torch.finfo(torch.float64).eps
 
 
@@ -87,9 +88,7 @@ def _padded(losses: Tensor, groups: Tensor, count: int, fewest: int) -> Iterator
         yield rows.to(device), torch.where(mask, values[index.to(device)], 0.0), mask
 
 
-def _fit_rows(
-    x: Tensor, mask: Tensor, max_iter: int, tol: float, reg_covar: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _fit_rows(x: Tensor, mask: Tensor, max_iter: int, tol: float, reg_covar: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Expectation-maximisation on every row of sorted `x` (R, W) under `mask`; a row stops when its likelihood does."""
     n = mask.sum(1, dtype=torch.float64)
     centre = x.sum(1) / n
@@ -103,12 +102,17 @@ def _fit_rows(
         evidence = torch.logsumexp(joint, 2)
         shares = torch.exp(joint - evidence.unsqueeze(2)) * mask.unsqueeze(2)
         moved = _maximise(x, shares, n, reg_covar)
-        params = tuple(torch.where(active.unsqueeze(1), new, old) for new, old in zip(moved, params))
+        params = _where(active, moved, params)
         reached = (evidence * mask).sum(1) / n
         active = active & ((reached - bound).abs() >= tol)
         bound = reached
     means, variances, weights = params
     return means, variances, weights, spread
+
+
+def _where(active: Tensor, moved: Params, before: Params) -> Params:
+    a = active.unsqueeze(1)
+    return torch.where(a, moved[0], before[0]), torch.where(a, moved[1], before[1]), torch.where(a, moved[2], before[2])
 
 
 def _two_means(x: Tensor, mask: Tensor) -> Tensor:
@@ -123,7 +127,7 @@ def _two_means(x: Tensor, mask: Tensor) -> Tensor:
     return torch.stack((lower & mask, ~lower & mask), 2).double()
 
 
-def _maximise(x: Tensor, shares: Tensor, n: Tensor, reg_covar: float) -> tuple[Tensor, Tensor, Tensor]:
+def _maximise(x: Tensor, shares: Tensor, n: Tensor, reg_covar: float) -> Params:
     """Means, variances and weights (R, 2) that fit `shares` (R, W, 2)."""
     mass = shares.sum(1) + TINY
     means = (shares * x.unsqueeze(2)).sum(1) / mass

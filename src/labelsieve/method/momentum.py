@@ -34,6 +34,12 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     optimiser.step()
 
 
+def changed_by(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+    """Every tensor that a step of this optimiser changes: weights, gradients, momenta."""
+    weights = optimised(optimiser)
+    return [*weights, *(w.grad for w in weights if w.grad is not None), *momenta(optimiser).values()]
+
+
 def momenta(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {f"momentum.{i}": optimiser.state[p]["momentum_buffer"] for i, p in enumerate(optimised(optimiser))}
 

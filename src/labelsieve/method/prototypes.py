@@ -4,27 +4,29 @@
 network: features arrive without gradient, so none can reach the backbone.
 """
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from labelsieve.method import equations
+from labelsieve.method.batches import Prepare, batches, plainly
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import descend, momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.momentum import changed_by, descend, momenta, part, restore_momenta, set_lr, sgd
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
 
 class Projector(nn.Module):
-    """v -> v': one linear layer, or with depth 2 a hidden layer as wide as v. With `cosine` > 0, unit length times sqrt(cosine)."""
+    """v -> v': `depth` linear layers, the hidden ones as wide as v. With `cosine` > 0, of length sqrt(cosine)."""
 
     def __init__(self, features: int, dim: int, depth: int, cosine: float, generator: torch.Generator) -> None:
         super().__init__()
         self.cosine = cosine
         widths = [features] * depth + [dim]
         layers: list[nn.Module] = []
-        for i, (wide, narrow) in enumerate(zip(widths, widths[1:])):
+        for i, (wide, narrow) in enumerate(itertools.pairwise(widths)):
             linear = nn.Linear(wide, narrow, device="meta").to_empty(device="cpu")
             with torch.no_grad():
                 linear.weight.uniform_(-(wide**-0.5), wide**-0.5, generator=generator)
@@ -65,6 +67,7 @@ class PrototypeCleaner:
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
         self.depth, self.cosine, self.seed = depth, cosine, seed
         self.learnt_ = 0  # calls of learn so far: names the next call's random order
+        self.prepare: Prepare = plainly  # an engine may put a faster way here
         self.projector_: Projector | None = None
         self.prototypes_: nn.Parameter | None = None
         self.optimiser_: torch.optim.Optimizer | None = None
@@ -78,10 +81,12 @@ class PrototypeCleaner:
         set_lr(self.optimiser_, self.lr)
         predicted = seen.predicted
         confident = equations.confident_noisy(seen.probs, seen.labels, clean)
-        for rows, weight in self._batches(len(seen), seen.features.device):
-            self._step(
-                seen.features[rows].float(), seen.labels[rows], clean[rows], predicted[rows], confident[rows], weight
-            )
+        columns = (seen.features.float(), seen.labels, clean, predicted, confident)
+        step = self.prepare(self, "prototypes", self._step, self._tensors, (self.lr, self.alpha))
+        for turn in range(self.passes):
+            order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_, turn))
+            for inputs in batches(columns, order, self.batch):
+                step(*inputs)
         self.learnt_ += 1
 
     def judge(self, seen: Evidence) -> Tensor:
@@ -100,7 +105,7 @@ class PrototypeCleaner:
 
     def _step(
         self, features: Tensor, labels: Tensor, clean: Tensor, predicted: Tensor, confident: Tensor, weight: Tensor
-    ) -> None:
+    ) -> Tensor:
         """One SGD step on L_C. Shapes are static: a short last batch is filled up with rows of weight 0."""
         assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
         loss = equations.prototype_loss(
@@ -114,23 +119,17 @@ class PrototypeCleaner:
             weight,
         )
         descend(self.optimiser_, loss)
+        return loss.detach()
 
-    def _batches(self, count: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-        """Row indices (batch,) and their 0/1 weights, each row once a pass in random order."""
-        for turn in range(self.passes):
-            order = torch.randperm(count, generator=seeded(self.seed, PROTOTYPES, self.learnt_, turn))
-            missing = -count % self.batch
-            weight = torch.cat((torch.ones(count), torch.zeros(missing))).to(device)
-            filled = torch.cat((order, order.new_zeros(missing))).to(device)
-            yield from zip(filled.split(self.batch), weight.split(self.batch))
+    def _tensors(self) -> list[Tensor]:
+        assert self.optimiser_ is not None
+        return changed_by(self.optimiser_)
 
     def _start(self, features: int, classes: int, device: torch.device) -> None:
         generator = seeded(self.seed, WEIGHTS)
         self.projector_ = Projector(features, self.dim, self.depth, self.cosine, generator).to(device)
         self.prototypes_ = nn.Parameter((0.01 * torch.randn(classes, self.dim, generator=generator)).to(device))
-        self.optimiser_ = sgd(
-            [*self.projector_.parameters(), self.prototypes_], self.lr, self.momentum, self.weight_decay
-        )
+        self.optimiser_ = sgd([*self.projector_.parameters(), self.prototypes_], self.lr, self.momentum, self.weight_decay)
 
     @staticmethod
     def _own_teacher(seen: Evidence) -> Tensor:

@@ -69,7 +69,13 @@ def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Ten
 
 
 def train(
-    learner: Learner, peer: Learner, division: Division, prior: Tensor, recipe: Recipe, epoch: int, engine: Engine
+    learner: Learner,
+    peer: Learner,
+    division: Division,
+    prior: Tensor,
+    recipe: Recipe,
+    epoch: int,
+    engine: Engine,
 ) -> Tensor:
     """Alg. 1 line 24, stage 2: one epoch of mixed steps on the peer's division. Loss terms of every step: (steps, 3)."""
     learner.network.train()
@@ -81,7 +87,7 @@ def train(
     for chunk, first in enumerate(range(0, plan.steps, CHUNK)):
         some = slice(first, min(first + CHUNK, plan.steps))
         for inputs in _inputs(plan, some, labels, w, recipe, epoch, learner, chunk, engine):
-            terms.append(step(*inputs).clone())
+            terms.append(step(*inputs))
     return torch.stack(terms)
 
 

@@ -26,9 +26,7 @@ def warm_up_step(learner: Learner, recipe: Recipe, pixels: Tensor, labels: Tenso
 
 
 @torch.no_grad()
-def targets(
-    learner: Learner, peer: Learner, recipe: Recipe, weak: Tensor, labels: Tensor, w: Tensor
-) -> Tensor:
+def targets(learner: Learner, peer: Learner, recipe: Recipe, weak: Tensor, labels: Tensor, w: Tensor) -> Tensor:
     """Refined and guessed targets (4B, K) for the views x1, x2, u1, u2 (4B, C, H, W).
 
     The trained network stays in train mode while it guesses (its running statistics move), the peer is in eval mode.

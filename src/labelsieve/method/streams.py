@@ -5,6 +5,7 @@ So a run can be taken up at any epoch, on any machine, and draws what it would h
 
 import torch
 
+
 def seeded(seed: int, *key: int) -> torch.Generator:
     """A CPU generator that depends on the seed and the key alone, so that a stream can be taken up anywhere."""
     mixed = seed & 0xFFFFFFFFFFFFFFFF

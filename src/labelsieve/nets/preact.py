@@ -8,6 +8,8 @@ before the global pooling. 11,171,274 parameters for 3 channels and 10 classes.
 import torch
 from torch import Tensor, nn
 
+from labelsieve.nets.head import head
+
 
 class PreActBlock(nn.Module):
     def __init__(self, narrow: int, wide: int, stride: int) -> None:
@@ -40,5 +42,4 @@ class PreActResNet18(nn.Module):
         self.classifier = nn.Linear(narrow, classes)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        v = self.blocks(torch.relu(self.bn1(self.conv1(x)))).mean((2, 3))
-        return self.classifier(v), v
+        return head(self.classifier, self.blocks(torch.relu(self.bn1(self.conv1(x)))))

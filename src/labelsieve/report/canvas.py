@@ -36,9 +36,7 @@ def drawing(width: float, height: float, title: str, description: str, *parts: s
     )
 
 
-def text(
-    x: float, y: float, content: str, klass: str = "small", anchor: str | None = None, **more: object
-) -> str:
+def text(x: float, y: float, content: str, klass: str = "small", anchor: str | None = None, **more: object) -> str:
     return element("text", escape(content), x=x, y=y, klass=klass, text_anchor=anchor, **more)
 
 
@@ -57,9 +55,7 @@ def heading(title: str, subtitle: str, width: float) -> tuple[str, float]:
 def note(content: str, y: float, width: float) -> tuple[str, float]:
     """Small print below a chart; and its height."""
     lines = wrapped(content, SIZE, width)
-    return "".join(text(0, y + LINE * (row + 1) - 4, line) for row, line in enumerate(lines)), LINE * len(
-        lines
-    )
+    return "".join(text(0, y + LINE * (row + 1) - 4, line) for row, line in enumerate(lines)), LINE * len(lines)
 
 
 def look(series: int) -> str:

@@ -16,8 +16,7 @@ SHOWN = 24
 
 NEXT_STEPS = (
     "Look through the pictures above and judge for yourself whether the suggested labels are better.",
-    "Run labelsieve on your own pictures and labels. It needs no true labels: here they only served to "
-    "measure.",
+    "Run labelsieve on your own pictures and labels. It needs no true labels: here they only served to measure.",
     "Treat the list it gives you as a list of questions. Check the most suspicious labels first, and correct "
     "those you agree are wrong.",
 )
@@ -78,16 +77,12 @@ def demo_page(data: DemoReport) -> str:
 
 def _check(data: DemoReport) -> None:
     if len(data.losses) != len(data.wrong):
-        raise UsageError(
-            f"demo report: {len(data.losses)} losses for {len(data.wrong)} labels; give one a label"
-        )
+        raise UsageError(f"demo report: {len(data.losses)} losses for {len(data.wrong)} labels; give one a label")
     for row in data.rows:
         shares = (row.accuracy_last, row.accuracy_best, row.auc, row.issue_precision, row.issue_recall)
         outside = [share for share in shares if share is not None and not 0 <= share <= 1]
         if outside:
-            raise UsageError(
-                f'demo report, row "{row.name}": {outside[0]} is not a share in 0..1 (percent? divide by 100)'
-            )
+            raise UsageError(f'demo report, row "{row.name}": {outside[0]} is not a share in 0..1 (percent? divide by 100)')
 
 
 def headline(data: DemoReport) -> str:
@@ -99,9 +94,7 @@ def headline(data: DemoReport) -> str:
         first, last = data.rows[0], data.rows[-1]
         ends = f"{_capital(first.name)} ends at {percent(first.accuracy_last)} accuracy"
         ends += f", {last.name} at {percent(last.accuracy_last)}" if len(data.rows) > 1 else ""
-        found = (
-            "" if last.issue_recall is None else f", and it found {_how_many(last.issue_recall)} wrong labels"
-        )
+        found = "" if last.issue_recall is None else f", and it found {_how_many(last.issue_recall)} wrong labels"
         said.append(f"{ends}{found}.")
         if last.issue_precision is not None:
             said.append(f"On its list, {_how_many(last.issue_precision)} labels really are wrong.")
@@ -164,9 +157,7 @@ def _results(rows: Sequence[DemoRow]) -> str:
 
 def _accuracy(data: DemoReport) -> str:
     curves = [_in_percent(curve) for curve in _alike(data, data.accuracy)]
-    return (
-        _over_epochs(curves, data.warmup, "Accuracy on test pictures", "percent right", "") if curves else ""
-    )
+    return _over_epochs(curves, data.warmup, "Accuracy on test pictures", "percent right", "") if curves else ""
 
 
 def _auc(data: DemoReport) -> str:
@@ -179,9 +170,7 @@ def _over_epochs(curves: Sequence[Curve], warmup: int, title: str, unit: str, ca
     # Up to the end of the warm-up, which is where the first epoch of cleaning starts.
     bands = [Band(0, warmup, "warm-up")] if warmup > 0 else []
     return figure(
-        lambda width: line_chart(
-            curves, title=title, x_label="epoch", y_label=unit, bands=bands, width=width
-        ),
+        lambda width: line_chart(curves, title=title, x_label="epoch", y_label=unit, bands=bands, width=width),
         caption,
     )
 

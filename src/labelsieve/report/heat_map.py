@@ -35,11 +35,7 @@ def heat_map(
         )
     counts = np.asarray(matrix, dtype=np.float64).reshape(wanted)
     counts = np.where(np.abs(counts) <= LARGEST, counts, 0.0).clip(min=0)
-    apart = (
-        ~np.eye(*counts.shape, dtype=bool)
-        if list(row_names) == list(column_names)
-        else np.ones(counts.shape, bool)
-    )
+    apart = ~np.eye(*counts.shape, dtype=bool) if list(row_names) == list(column_names) else np.ones(counts.shape, bool)
     if not (counts * apart).any():
         return canvas.nothing(title, width, "No pair of different labels was counted.")
     left, cell = _layout(row_names, len(column_names), width)
@@ -73,9 +69,7 @@ def _cells(
     parts = []
     for row, name in enumerate(row_names):
         middle = y + (row + 0.5) * cell
-        parts.append(
-            canvas.text(left - 8, middle + 4, shortened(name, canvas.SIZE, left - 9), "label", "end")
-        )
+        parts.append(canvas.text(left - 8, middle + 4, shortened(name, canvas.SIZE, left - 9), "label", "end"))
         for column, other in enumerate(column_names):
             share = counts[row, column] / tallest if apart[row, column] else None
             place = (left + column * cell, y + row * cell)
@@ -83,18 +77,14 @@ def _cells(
             if size and counts[row, column]:
                 parts.append(_inside(place, cell, share, _count(counts[row, column]), size))
     height = y + cell * len(row_names) + 4
-    return canvas.drawing(
-        width, height, title, _description(counts * apart, row_names, column_names), top, names, *parts
-    )
+    return canvas.drawing(width, height, title, _description(counts * apart, row_names, column_names), top, names, *parts)
 
 
 def _column_names(names: Sequence[str], left: float, top: float, cell: float) -> tuple[str, float]:
     """Level where all fit above their cells, else upright; and the height they take."""
     need = max(text_width(name, canvas.SIZE) for name in names)
     if need <= cell - 4:
-        level = [
-            canvas.text(left + (i + 0.5) * cell, top + 12, n, "label", "middle") for i, n in enumerate(names)
-        ]
+        level = [canvas.text(left + (i + 0.5) * cell, top + 12, n, "label", "middle") for i, n in enumerate(names)]
         return "".join(level), 20.0
     tall = min(need, 110.0)
     parts = []
@@ -128,18 +118,14 @@ def _inside(place: tuple[float, float], side: float, share: float | None, shown:
     return canvas.text(x, y, shown, f"count {tone}", "middle", font_size=size)
 
 
-def _pairs(
-    counts: np.ndarray, row_names: Sequence[str], column_names: Sequence[str], title: str, width: float
-) -> str:
+def _pairs(counts: np.ndarray, row_names: Sequence[str], column_names: Sequence[str], title: str, width: float) -> str:
     """The largest pairs as bars, and what all the others hold together."""
     order = _largest(counts)
     rest, others = (
         counts.sum() - sum(counts[pair] for pair in order),
         int(np.count_nonzero(counts)) - len(order),
     )
-    top, y = canvas.heading(
-        title, f"The {len(order)} most frequent pairs: given label → suggested label", width
-    )
+    top, y = canvas.heading(title, f"The {len(order)} most frequent pairs: given label → suggested label", width)
     names = [f"{row_names[row]} → {column_names[column]}" for row, column in order]
     left = min(0.55 * width, max(text_width(name, canvas.SIZE) for name in names)) + 10
     room = width - left - text_width(_count(counts.max()), canvas.SIZE) - 10

@@ -23,9 +23,7 @@ class Group:
     values: Sequence[float] | np.ndarray
 
 
-def histogram(
-    groups: Sequence[Group], *, title: str, x_label: str, bins: int = 40, width: float = canvas.WIDE
-) -> str:
+def histogram(groups: Sequence[Group], *, title: str, x_label: str, bins: int = 40, width: float = canvas.WIDE) -> str:
     """An SVG of how often values fall into each of `bins` equal ranges, one outline a group."""
     values = [_finite(group) for group in groups]
     left_out = sum(np.size(group.values) for group in groups) - sum(map(len, values))

@@ -94,9 +94,7 @@ def line_chart(
     )
 
 
-def _head(
-    drawn: Sequence[_Drawn], names: Sequence[str], title: str, subtitle: str, width: float
-) -> tuple[str, float]:
+def _head(drawn: Sequence[_Drawn], names: Sequence[str], title: str, subtitle: str, width: float) -> tuple[str, float]:
     """The heading and, where a name was cut at its line's end, a legend with all names in full."""
     words, y = canvas.heading(title, subtitle, width)
     if list(names) == [curve.name for curve in drawn]:
@@ -126,9 +124,7 @@ def _names(drawn: Sequence[_Drawn], width: float) -> tuple[list[str], float]:
 def _runs(curve: Curve) -> list[list[Point]]:
     """The curve cut at its gaps: every run is drawn as one line."""
     if len(curve.x) != len(curve.y):
-        raise UsageError(
-            f'curve "{curve.name}": {len(curve.x)} x values and {len(curve.y)} y values; give as many'
-        )
+        raise UsageError(f'curve "{curve.name}": {len(curve.x)} x values and {len(curve.y)} y values; give as many')
     runs: list[list[Point]] = [[]]
     for x, y in zip(curve.x, curve.y):
         if drawable(x) and drawable(y):
@@ -187,7 +183,5 @@ def _description(curves: Sequence[_Drawn], x_label: str, bands: Sequence[Band]) 
             said.append(f"{curve.name}: ends at {number(y, 3)} ({x_label} {number(x, 0)}).")
         else:
             said.append(f"{curve.name}: no values.")
-    said += [
-        f"Shaded: {band.label}, from {number(band.start, 0)} to {number(band.end, 0)}." for band in bands
-    ]
+    said += [f"Shaded: {band.label}, from {number(band.start, 0)} to {number(band.end, 0)}." for band in bands]
     return " ".join(said)

@@ -21,12 +21,7 @@ def _allowed(character: str) -> bool:
     code = ord(character)
     if code < 0x20:
         return character in "\t\n\r"
-    return not (
-        0x7F <= code <= 0x9F
-        or 0xD800 <= code <= 0xDFFF
-        or 0xFDD0 <= code <= 0xFDEF
-        or code & 0xFFFE == 0xFFFE
-    )
+    return not (0x7F <= code <= 0x9F or 0xD800 <= code <= 0xDFFF or 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE)
 
 
 def element(name: str, *children: str, **attributes: object) -> str:

@@ -50,9 +50,7 @@ def page(title: str, lead: str, sections: Sequence[Section]) -> str:
     )
     opening = element("header", element("h1", escape(title)), paragraph(lead, "lead") if lead else "")
     body = "\n".join(element("section", element("h2", escape(s.heading)), "\n", s.body) for s in sections)
-    closing = element(
-        "footer", f"Written by labelsieve {escape(__version__)}. This page loads nothing from the network."
-    )
+    closing = element("footer", f"Written by labelsieve {escape(__version__)}. This page loads nothing from the network.")
     main = element("main", "\n", opening, "\n", body, "\n", closing, "\n", klass="sheet")
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}</head>\n<body>\n{main}\n</body>\n</html>\n'
 
@@ -91,12 +89,8 @@ def table(
     `words` are the columns of text, set to the left (numbers go to the right); `strong` are rows to set in
     bold. On a narrow screen rows of more than three cells become blocks.
     """
-    titles = [
-        element("th", escape(name), scope="col", klass=_side(i, words)) for i, name in enumerate(header)
-    ]
-    lines = [
-        _row(header, row, words, "strong" if number in strong else None) for number, row in enumerate(rows)
-    ]
+    titles = [element("th", escape(name), scope="col", klass=_side(i, words)) for i, name in enumerate(header)]
+    lines = [_row(header, row, words, "strong" if number in strong else None) for number, row in enumerate(rows)]
     return element(
         "table",
         element("caption", escape(caption)) if caption else "",
@@ -135,10 +129,7 @@ def _card(suspect: Suspect) -> str:
         ("suggested", suspect.suggested, "suggested"),
         ("score", score(suspect), None),
     )
-    pairs = (
-        element("div", element("dt", key), element("dd", escape(value), klass=klass))
-        for key, value, klass in lines
-    )
+    pairs = (element("div", element("dt", key), element("dd", escape(value), klass=klass)) for key, value, klass in lines)
     return element("li", seen, element("dl", *pairs), _verdict(suspect.wrong), paragraph(suspect.id, "id"))
 
 

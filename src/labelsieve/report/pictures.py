@@ -20,9 +20,7 @@ def thumbnail(image: np.ndarray, at_most: int = 192) -> str:
     scaled down.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or 0 in image.shape:
-        raise UsageError(
-            f"a picture is uint8 (C, H, W) and not empty; this one is {image.dtype} {image.shape}"
-        )
+        raise UsageError(f"a picture is uint8 (C, H, W) and not empty; this one is {image.dtype} {image.shape}")
     pixels = image[:3].transpose(1, 2, 0) if len(image) >= 3 else image[0]
     picture = Image.fromarray(np.ascontiguousarray(pixels))
     if max(picture.size) > at_most:

@@ -7,10 +7,11 @@ from torch import Tensor
 
 from labelsieve import nets
 from labelsieve.data import noise as label_noise
-from labelsieve.data.augment import views_for
+from labelsieve.data.augment import Views, views_for
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth
 from labelsieve.data.sources import open_data
 from labelsieve.engine.device import choose_device, set_threads
+from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
 from labelsieve.method.learner import Judge, Learner
@@ -46,9 +47,7 @@ def rows_for(config: Config) -> Rows:
     data, truth, made = found.train, found.truth, None
     if config.data.noise != "none":
         seed = config.seed if config.data.noise_seed is None else config.data.noise_seed
-        made = label_noise.inject(
-            config.data.noise, data.labels, len(data.classes), seed, groups=found.groups, name=found.name
-        )
+        made = label_noise.inject(config.data.noise, data.labels, len(data.classes), seed, groups=found.groups, name=found.name)
         # Labels that were given before the noise was made are what is true of it, unless the source knows better.
         truth = truth or Truth(data.labels)
         data = data.relabelled(made.labels)
@@ -118,9 +117,21 @@ def parts_for(config: Config, rows: Rows) -> Parts:
     device = choose_device(config.device)
     recipe = recipe_for(config)
     views = views_for(rows.data.shape, rows.collection.mirror, config.views.policy)
-    engine = PlainEngine(rows.data, views, device, config.engine.eval_batch)
+    engine = engine_for(config, rows.data, views, device)
     first, second = (learner_for(config, rows.collection, recipe, number, device) for number in (0, 1))
+    for learner in (first, second):
+        engine.adopt(learner)
     return Parts(recipe, (first, second), engine, prior_for(config, rows.data).to(device))
+
+
+def engine_for(config: Config, data: NoisyData, views: Views, device: torch.device) -> PlainEngine:
+    wanted = config.engine
+    if wanted.deterministic:
+        be_deterministic()
+    speed = speed_for(device, wanted.precision, wanted.compile, wanted.capture)
+    if speed == Speed() and device.type == "cpu":
+        return PlainEngine(data, views, device, wanted.eval_batch)
+    return FastEngine(data, views, device, wanted.eval_batch, speed)
 
 
 def prior_for(config: Config, data: NoisyData) -> Tensor:

@@ -63,7 +63,9 @@ def load(folder: Path) -> Checkpoint:
             raise ToolError(f"{newest}: written by a newer labelsieve; upgrade labelsieve to go on with this run")
         return Checkpoint(facts.pop("epoch"), tensors, facts)
     except FileNotFoundError as error:
-        raise ToolError(f"{newest}: {Path(error.filename or '').name or 'a file'} is missing; the checkpoint was half deleted") from None
+        raise ToolError(
+            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing; the checkpoint was half deleted"
+        ) from None
     except (json.JSONDecodeError, SafetensorError, KeyError, TypeError, OSError) as error:
         raise ToolError(f"{newest}: the checkpoint is damaged ({type(error).__name__}); restore it or start a new run") from None
 

@@ -69,6 +69,10 @@ class ViewsConfig:
 class EngineConfig:
     threads: int = 0  # 0: as many as usable cores, at most 8
     eval_batch: int = 512
+    precision: str = "auto"  # float32 or bf16 (weights stay float32); auto: bf16 on CUDA
+    compile: bool | None = None  # the networks; none: on CUDA
+    capture: bool | None = None  # steps as CUDA graphs; none: on CUDA
+    deterministic: bool = False  # only kernels that repeat bit for bit; a CPU run does so anyway
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class Config:
     output: OutputConfig = field(default_factory=OutputConfig)
 
 
-def dotted_keys(kind: type = Config, prefix: str = "") -> dict[str, Any]:
+def dotted_keys(kind: Any = Config, prefix: str = "") -> dict[str, Any]:
     """Every settable key with its type: {"training.epochs": int, ...}."""
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
@@ -152,11 +156,22 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
                 return int(number)
         except (ValueError, OverflowError):
             pass
-    raise UsageError(f'setting "{key}" must be {_describe(hint)}, not {value!r}')
+    raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {value!r}')
 
 
-def _describe(hint: Any) -> str:
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(hint, str(hint))
+def type_name(hint: Any) -> str:
+    """In words: "a whole number", "text or none"."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join("none" if option is type(None) else type_name(option) for option in get_args(hint))
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[hint]
+
+
+def value_at(config: Config, key: str) -> Any:
+    """The value at a dotted key."""
+    node: Any = config
+    for name in key.split("."):
+        node = getattr(node, name)
+    return node
 
 
 def to_yaml(config: Config) -> str:

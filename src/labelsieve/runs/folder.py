@@ -4,6 +4,7 @@ config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, me
 issues.csv, model.safetensors + model.json. A folder that has a config.yaml is a run, and can be resumed.
 """
 
+import csv
 import fcntl
 import json
 import os
@@ -105,3 +106,10 @@ class RunFolder:
             except json.JSONDecodeError:
                 raise ToolError(f"{path}, line {number}: not a JSON record; the file was changed by hand or damaged") from None
         return records
+
+    def read_issues(self) -> list[dict[str, str]]:
+        """The rows of issues.csv, most suspicious first."""
+        if not self.issues.is_file():
+            raise ToolError(f"{self.issues}: missing; the run has not divided its labels yet: `labelsieve resume {self.path}`")
+        with self.issues.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))

@@ -26,9 +26,9 @@ class ScoreHistory:
         if len(self.epochs) == self.room:
             self.stride *= 2
             keep = [i for i, old in enumerate(self.epochs) if old % self.stride == 0]
-            self.epochs, self.by_loss, self.by_prototype = (
-                [table[i] for i in keep] for table in (self.epochs, self.by_loss, self.by_prototype)
-            )  # type: ignore[assignment]
+            self.epochs = [self.epochs[i] for i in keep]
+            self.by_loss = [self.by_loss[i] for i in keep]
+            self.by_prototype = [self.by_prototype[i] for i in keep]
             if epoch % self.stride:
                 return
         self.epochs.append(epoch)

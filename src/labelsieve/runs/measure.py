@@ -46,13 +46,8 @@ class Measure:
         """Percent on the held pictures: each network, both (sum of logits), and the prototypes where there are any."""
         assert self.test is not None
         seen = [self.engine.predict(learner, self.test.images) for learner in self.learners]
-        result = {name: diagnostics.accuracy(p.logits, self.test.labels) for name, p in zip(NAMES, seen)}
-        result["both"] = diagnostics.accuracy(seen[0].logits + seen[1].logits, self.test.labels)
-        scores = [s for s in map(prototype_scores, self.learners, seen) if s is not None]
-        if len(scores) == len(seen):
-            result |= {f"prototypes_{n}": diagnostics.accuracy(s, self.test.labels) for n, s in zip(NAMES, scores)}
-            result["prototypes"] = diagnostics.accuracy(scores[0] + scores[1], self.test.labels)
-        return result
+        scores = [prototype_scores(learner, prediction) for learner, prediction in zip(self.learners, seen)]
+        return accuracies([prediction.logits for prediction in seen], scores, self.test.labels)
 
     def _cleaning(self, epoch: Epoch) -> dict[str, Any]:
         recipe = self.recipe
@@ -64,9 +59,7 @@ class Measure:
         if epoch.by_prototype:
             pairs = list(zip(epoch.by_loss, epoch.by_prototype))
             line["divergence"] = [diagnostics.divergence(a, b) for a, b in pairs]
-            line["consistency"] = [
-                diagnostics.consistency(a, b, recipe.mixture_threshold, recipe.tau) for a, b in pairs
-            ]
+            line["consistency"] = [diagnostics.consistency(a, b, recipe.mixture_threshold, recipe.tau) for a, b in pairs]
         line |= self._against_truth(epoch, masks)
         return line | self._notes(epoch, masks)
 
@@ -99,6 +92,17 @@ class Measure:
             if teacher.excluded_:
                 notes.append(f"{name}: {teacher.excluded_} losses were not finite and were left out")
         return {"notes": notes} if notes else {}
+
+
+def accuracies(logits: Sequence[Tensor], scores: Sequence[Tensor | None], labels: Tensor) -> dict[str, float]:
+    """Percent right by each network, by both (sum of logits), and the same for their prototypes once they have learnt."""
+    result = {name: diagnostics.accuracy(each, labels) for name, each in zip(NAMES, logits)}
+    result["both"] = diagnostics.accuracy(logits[0] + logits[1], labels)
+    learnt = [score for score in scores if score is not None]
+    if len(learnt) == len(logits):
+        result |= {f"prototypes_{name}": diagnostics.accuracy(each, labels) for name, each in zip(NAMES, learnt)}
+        result["prototypes"] = diagnostics.accuracy(learnt[0] + learnt[1], labels)
+    return result
 
 
 @torch.no_grad()

@@ -52,7 +52,7 @@ def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, history: Scor
 
 def write_model(folder: RunFolder, config: Config, learners: Sequence[Learner], collection: Collection) -> None:
     """Both networks and their prototypes, with all that is needed to look at new pictures."""
-    tensors = {}
+    tensors: dict[str, torch.Tensor] = {}
     for learner in learners:
         state = learner.state_dict()
         wanted = {k: v for k, v in state.items() if k.startswith(("network.", "judge.projector.", "judge.prototypes"))}
@@ -67,6 +67,7 @@ def write_model(folder: RunFolder, config: Config, learners: Sequence[Learner], 
         "mean": list(collection.mean),
         "std": list(collection.std),
         "cleaner": config.cleaner,
+        "cosine": 0.0 if learners[0].judge is None else learners[0].judge.cosine,
         "sha256": hashlib.sha256(folder.model.read_bytes()).hexdigest(),
     }
     folder.write_json(folder.model_facts, facts)

@@ -21,7 +21,11 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def resolve(
-    source: str, *, named: str | None = None, options: Mapping[str, Any] | None = None, settings: Sequence[str] = ()
+    source: str,
+    *,
+    named: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
 ) -> Config:
     """The configuration for `source`; `options` are dotted keys from the command line's own options, None where not given."""
     given = {full_key(key): value for key, value in (options or {}).items() if value is not None}

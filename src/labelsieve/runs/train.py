@@ -98,9 +98,7 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None)
     return run
 
 
-def drive(
-    run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Progress]:
+def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress]:
     """Train from where the run stands. `stop` is asked after each epoch; when it says so, the run is left ready to resume."""
     if run.done:
         return
@@ -151,8 +149,7 @@ def _start(folder: RunFolder, config: Config) -> Run:
     rows = rows_for(config)
     run = _assemble(folder, config, rows)
     if rows.noise is not None:
-        clean = rows.collection.train.labels
-        atomic.write_file(folder.noise, lambda draft: label_noise.save(draft, rows.noise, clean))
+        label_noise.save(folder.noise, rows.noise, rows.collection.train.labels)
     _save(run)
     folder.write_json(folder.environment, environment(run.parts.engine.device))
     return run

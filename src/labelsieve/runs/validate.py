@@ -66,7 +66,7 @@ def validate_for(config: Config, data: NoisyData) -> None:
             f"{config.data.source}: {len(data)} samples are fewer than one batch of {batch}; "
             f"use --set training.batch={fitting} --set training.warmup_batch={fitting}, or more data"
         )
-    channels, height, width = data.shape
+    _, height, width = data.shape
     if config.network == "preact-resnet18" and min(height, width) < 8:
         raise ToolError(
             f"{config.data.source}: pictures of {height}x{width} are too small for preact-resnet18, which halves them three "

@@ -41,9 +41,7 @@ def moved(operation: str, amount: float, images: Tensor, fill: int, resample: st
 
 def differences(operation: str, amount: float, images: Tensor, fill: int, resample: str) -> Tensor:
     ours = moved(operation, amount, images, fill, resample)
-    theirs = [
-        from_pillow(with_pillow(operation, to_pillow(image), amount, fill, resample)) for image in images
-    ]
+    theirs = [from_pillow(with_pillow(operation, to_pillow(image), amount, fill, resample)) for image in images]
     assert ours.dtype == torch.uint8
     return (ours.int() - torch.stack(theirs).int()).abs()
 
@@ -81,9 +79,7 @@ def test_pictures_move_on_their_own() -> None:
     images = patches(3, 24, 30)
     together = warp(images, torch.from_numpy(fixed_maps(names, amounts, 24, 30)), 128, "nearest")
     for row, (name, amount) in enumerate(zip(names, amounts, strict=True)):
-        assert torch.equal(
-            together[row : row + 1], moved(name, amount, images[row : row + 1], 128, "nearest")
-        )
+        assert torch.equal(together[row : row + 1], moved(name, amount, images[row : row + 1], 128, "nearest"))
 
 
 def test_four_channels_move_together() -> None:

@@ -141,19 +141,12 @@ _TONES = {"Contrast": (0.3, 0.6), "Brightness": (0.2, 0.4), "Sharpness": (0.5, 0
 def _upright() -> Policy:
     """Every firm move with every mild tone, every mild move with every firm tone, every two mild moves."""
     firm_moves = [
-        (Step(move, 0.8, firm), Step(tone, 0.5, mild))
-        for move, (_, firm) in _MOVES.items()
-        for tone, (mild, _) in _TONES.items()
+        (Step(move, 0.8, firm), Step(tone, 0.5, mild)) for move, (_, firm) in _MOVES.items() for tone, (mild, _) in _TONES.items()
     ]
     firm_tones = [
-        (Step(move, 0.8, mild), Step(tone, 0.5, firm))
-        for move, (mild, _) in _MOVES.items()
-        for tone, (_, firm) in _TONES.items()
+        (Step(move, 0.8, mild), Step(tone, 0.5, firm)) for move, (mild, _) in _MOVES.items() for tone, (_, firm) in _TONES.items()
     ]
-    pairs = [
-        (Step(one, 0.8, _MOVES[one][0]), Step(other, 0.8, _MOVES[other][0]))
-        for one, other in combinations(_MOVES, 2)
-    ]
+    pairs = [(Step(one, 0.8, _MOVES[one][0]), Step(other, 0.8, _MOVES[other][0])) for one, other in combinations(_MOVES, 2)]
     return (*firm_moves, *firm_tones, *pairs)
 
 

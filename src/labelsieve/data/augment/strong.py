@@ -63,9 +63,7 @@ class Strong:
         for name in (step.operation for sub_policy in self.policy for step in sub_policy):
             if name not in OPERATIONS:
                 known = ", ".join(OPERATIONS)
-                raise UsageError(
-                    f'there is no operation "{name}"{suggest(name, OPERATIONS)}; known are {known}'
-                )
+                raise UsageError(f'there is no operation "{name}"{suggest(name, OPERATIONS)}; known are {known}')
         if self.resample not in RESAMPLE:
             raise UsageError(f'resample "{self.resample}" is neither "nearest" nor "bilinear"')
         if not 0 <= self.fill <= 255:

@@ -32,9 +32,7 @@ def equalize(images: Tensor, amount: Tensor) -> Tensor:
     """Spreads each channel's grey levels evenly, by Pillow's table; too few pixels for a step: unchanged."""
     pixels = images.flatten(2).to(torch.int64)
     counts = torch.zeros((*images.shape[:2], 256), dtype=torch.int32, device=images.device)
-    counts.scatter_add_(
-        2, pixels, torch.ones((), dtype=torch.int32, device=images.device).expand(pixels.shape)
-    )
+    counts.scatter_add_(2, pixels, torch.ones((), dtype=torch.int32, device=images.device).expand(pixels.shape))
     brightest = counts.gather(2, pixels.amax(2, keepdim=True))
     step = (pixels.shape[2] - brightest).div_(255, rounding_mode="floor")
     # Pillow counts the pixels darker than a level, starting from half a step.

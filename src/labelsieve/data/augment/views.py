@@ -19,15 +19,16 @@ class Views:
 def views_for(shape: Shape, mirror: bool, policy: str = "auto") -> Views:
     """Views for pictures of `shape` (C, H, W); shifts reach an eighth of the shorter side.
 
+    Pictures under 16 px are not shifted in the weak views: they have no pixel to spare.
+
     "auto" takes AutoAugment's CIFAR-10 policy for things that may be mirrored, "upright" for the others.
     """
     if policy == "auto":
         policy = "autoaugment-cifar10" if mirror else "upright"
     if policy not in POLICIES:
         choices = ("auto", *POLICIES)
-        raise UsageError(
-            f'there is no policy "{policy}"{suggest(policy, choices)}; choose from {", ".join(choices)}'
-        )
+        raise UsageError(f'there is no policy "{policy}"{suggest(policy, choices)}; choose from {", ".join(choices)}')
     recipe = POLICIES[policy]
-    weak = Weak(pad=max(1, round(min(shape[1:]) / 8)), mirror=mirror)
+    side = min(shape[1:])
+    weak = Weak(pad=round(side / 8) if side >= 16 else 0, mirror=mirror)
     return Views(weak, Strong(recipe.policy, weak, recipe.fill, recipe.resample))

@@ -82,9 +82,7 @@ def shape_of(images: Tensor) -> Shape:
 def check_fit(images: Tensor, count: int, shape: Shape) -> None:
     """Refuses pictures that the plan was not drawn for."""
     if images.dtype != torch.uint8:
-        raise UsageError(
-            f"views are made of uint8 pictures, but these are {images.dtype}; augment before normalising"
-        )
+        raise UsageError(f"views are made of uint8 pictures, but these are {images.dtype}; augment before normalising")
     if shape_of(images) != shape or len(images) != count:
         raise UsageError(
             f"the plan is for {count} pictures of {shape}, but {len(images)} of {shape_of(images)} came; "
@@ -101,9 +99,7 @@ def _crop(images: Tensor, pad: int, which: Tensor, top: Tensor, left: Tensor, ou
     channels, height, width = images.shape[1:]
     padded = pad_zeros(images, (pad, pad, pad, pad)).contiguous()
     strides = padded.stride()
-    reach = 1 + sum(
-        (size - 1) * stride for size, stride in zip((channels, height, width), strides[1:], strict=True)
-    )
+    reach = 1 + sum((size - 1) * stride for size, stride in zip((channels, height, width), strides[1:], strict=True))
     windows = padded.as_strided((padded.numel() - reach + 1, channels, height, width), (1, *strides[1:]))
     begins = which * strides[0] + top * strides[2] + left
     torch.index_select(windows, 0, begins, out=out)

@@ -1,0 +1,154 @@
+"""The demo: digits with 40 % wrong labels, plain training against labelsieve, same network and epochs.
+
+Two finished runs go in; a summary (the figures), and a report for eyes come out. Figures are those of the runs, nothing else.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labelsieve.method.diagnostics import precision_recall
+from labelsieve.report.charts import Curve
+from labelsieve.report.demo import DemoReport, DemoRow, Suspect
+from labelsieve.runs.config import Config
+from labelsieve.runs.resolve import resolve
+from labelsieve.runs.train import Run
+
+METHODS = ("ce", "cpc")
+NAMES = {"ce": "plain training", "cpc": "labelsieve"}
+NOISE = 0.4
+
+
+def demo_config(method: str, seed: int, epochs: int | None = None) -> Config:
+    return resolve(
+        "digits",
+        options={"method": method, "seed": seed, "data.noise": f"sym:{NOISE:g}", "training.epochs": epochs},
+    )
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the cpc run said of each sample, from its folder, with what is true beside it."""
+
+    order: np.ndarray  # samples, most suspicious first
+    flagged: np.ndarray  # (N,) bool
+    wrong: np.ndarray  # (N,) bool
+    suggested: np.ndarray  # (N,) int
+    score: np.ndarray  # (N,)
+    losses: np.ndarray  # (N,)
+
+
+def found_by(run: Run) -> Found:
+    """Read issues.csv and scores.npz back, as a user would."""
+    data, truth = run.rows.data, run.rows.truth
+    assert truth is not None
+    position = {name: i for i, name in enumerate(data.ids)}
+    number = {name: k for k, name in enumerate(data.classes)}
+    rows = run.folder.read_issues()
+    order = np.array([position[row["id"]] for row in rows])
+    flagged, score, suggested = np.zeros(len(data), bool), np.zeros(len(data)), np.zeros(len(data), int)
+    flagged[order] = [row["is_label_issue"] == "True" for row in rows]
+    score[order] = [float(row["label_score"]) for row in rows]
+    suggested[order] = [number[row["predicted_label"]] for row in rows]
+    with np.load(run.folder.scores, allow_pickle=False) as arrays:
+        losses = arrays["loss"].mean(0)
+    return Found(order, flagged, (truth.labels != data.labels).numpy(), suggested, score, losses)
+
+
+def summarise(runs: dict[str, Run]) -> dict[str, dict[str, float | None]]:
+    """The figures of summary.json: accuracies in percent, the rest as shares."""
+    import torch
+
+    found = found_by(runs["cpc"])
+    precision, recall = precision_recall(torch.from_numpy(found.flagged), torch.from_numpy(found.wrong))
+    result: dict[str, dict[str, float | None]] = {}
+    for method in METHODS:
+        accuracies = test_accuracies(runs[method])
+        result[method] = {
+            "accuracy_last": round(accuracies[-1], 2),
+            "accuracy_best": round(max(accuracies), 2),
+        }
+    final = runs["cpc"].metrics[-1]["auc_prototype"]
+    result["cpc"] |= {
+        "auc": round(sum(final) / len(final), 4),
+        "issue_precision": None if precision is None else round(precision, 4),
+        "issue_recall": None if recall is None else round(recall, 4),
+    }
+    return result
+
+
+def test_accuracies(run: Run) -> list[float]:
+    return [record["accuracy"]["both"] for record in run.metrics if "accuracy" in record]
+
+
+def report(runs: dict[str, Run], summary: dict[str, dict[str, float | None]]) -> DemoReport:
+    cpc, found = runs["cpc"], found_by(runs["cpc"])
+    data = cpc.rows.data
+    best = [found.order[i] for i in range(24)]
+    suspects = [
+        Suspect(
+            data.images[i].numpy(),
+            data.ids[i],
+            data.classes[int(data.labels[i])],
+            data.classes[found.suggested[i]],
+            float(found.score[i]),
+            bool(found.wrong[i]),
+        )
+        for i in best
+    ]
+    return DemoReport(
+        title="labelsieve: the demo",
+        lead=f"{len(data)} handwritten digits of {cpc.parts.recipe.epochs} epochs' training, with labels made wrong on purpose.",
+        rows=[_row(method, summary[method]) for method in METHODS],
+        accuracy=[_accuracy_curve(NAMES[method], runs[method]) for method in METHODS],
+        auc=_auc_curves(cpc),
+        warmup=cpc.parts.recipe.warmup,
+        losses=found.losses,
+        wrong=found.wrong,
+        suspects=suspects,
+        settings=_settings(cpc),
+    )
+
+
+def _row(method: str, figures: dict[str, float | None]) -> DemoRow:
+    def share(name: str) -> float:
+        value = figures[name]
+        assert value is not None
+        return value / 100
+
+    rest = {name: figures.get(name) for name in ("auc", "issue_precision", "issue_recall")}
+    return DemoRow(NAMES[method], share("accuracy_last"), share("accuracy_best"), **rest)
+
+
+def _accuracy_curve(name: str, run: Run) -> Curve:
+    values = [value / 100 for value in test_accuracies(run)]
+    return Curve(name, list(range(1, len(values) + 1)), values)
+
+
+def _auc_curves(run: Run) -> list[Curve]:
+    records = [record for record in run.metrics if "auc_loss" in record and record["phase"] != "final"]
+    epochs = [record["epoch"] for record in records]
+    names = {"auc_loss": "mixture over the losses", "auc_prototype": "class prototypes"}
+    return [Curve(words, epochs, [_mean(record[key]) for record in records]) for key, words in names.items()]
+
+
+def _mean(values: list[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else float("nan")
+
+
+def _settings(run: Run) -> dict[str, str]:
+    config: Any = run.config
+    return {
+        "data": f"scikit-learn's digits, {len(run.rows.data)} to train on",
+        "noise": config.data.noise,
+        "network": config.network,
+        "epochs": str(config.training.epochs),
+        "warm-up": f"{config.training.warmup} epochs",
+        "cleaner": config.cleaner,
+        "batch": str(config.training.batch),
+        "learning rate": f"{config.training.lr:g}",
+        "lambda_u": f"{config.training.lambda_u:g}",
+        "seed": str(config.seed),
+    }

@@ -1,0 +1,55 @@
+"""`labelsieve demo`: two minutes that show what the tool is for, on data that is inside the install."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to put the two runs, the report and the summary.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Of weights, order, views and noise.")] = 0,
+    epochs: Annotated[int | None, typer.Option(help="Epochs of each of the two runs.")] = None,
+) -> None:
+    """Digits with 40 % wrong labels: plain training against labelsieve."""
+    from labelsieve.benchmark.demo import METHODS, NAMES, demo_config, report, summarise
+    from labelsieve.cli.console import console
+    from labelsieve.cli.going import going
+    from labelsieve.cli.progress import follow
+    from labelsieve.report.demo import demo_page
+    from labelsieve.runs import atomic
+
+    runs = {}
+    for method in METHODS:
+        run = runs[method] = going(out / method, demo_config(method, seed, epochs), resume=True)
+        if run.done:
+            console.print(f"{run.folder.path}: already done, taken as it is (remove it to train again)")
+        elif not follow(run, title=f"{NAMES[method]}:"):
+            console.print("stopped; the same command goes on")
+            return
+    summary = summarise(runs)
+    atomic.write_text(out / "summary.json", json.dumps(summary, indent=1) + "\n")
+    atomic.write_text(out / "report.html", demo_page(report(runs, summary)))
+    say(summary)
+    console.print(f"report: {out / 'report.html'}    wrong labels: {runs['cpc'].folder.issues}")
+
+
+def say(summary: dict[str, dict[str, float | None]]) -> None:
+    from rich.table import Table
+
+    from labelsieve.benchmark.demo import NAMES
+    from labelsieve.cli.console import console
+
+    table = Table(title="digits, 40 % symmetric noise", title_justify="left")
+    for head in ("", "accuracy last", "accuracy best", "AUC", "wrong labels: precision", "recall"):
+        table.add_column(head, justify="left" if not head else "right")
+    for method, figures in summary.items():
+        shares = [figures.get(name) for name in ("auc", "issue_precision", "issue_recall")]
+        table.add_row(
+            f"{NAMES[method]} ({method})",
+            f"{figures['accuracy_last']:.1f} %",
+            f"{figures['accuracy_best']:.1f} %",
+            *("" if share is None else f"{share:.3f}" for share in shares),
+        )
+    console.print(table)

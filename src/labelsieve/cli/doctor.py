@@ -1,0 +1,26 @@
+"""`labelsieve doctor`: what is installed, which device would be used, which optional parts are there."""
+
+
+def doctor() -> None:
+    """Say what this installation can do."""
+    import torch
+    from rich.table import Table
+
+    from labelsieve.cli.console import console
+    from labelsieve.engine.device import choose_device, usable_cores
+    from labelsieve.runs.environment import EXTRAS, describe, environment, installed
+
+    device = choose_device("auto")
+    facts = environment(device)
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("labelsieve", facts["labelsieve"])
+    table.add_row("python", f"{facts['python']} ({facts['platform']})")
+    for name, version in facts["packages"].items():
+        table.add_row(name, version or "missing: reinstall labelsieve")
+    table.add_row("device", describe(device))
+    table.add_row("cores", f"{usable_cores()} usable, torch uses {torch.get_num_threads()} threads")
+    for extra, packages in EXTRAS.items():
+        missing = [name for name in packages if installed(name) is None]
+        state = f'not installed ({", ".join(missing)} missing): pip install "labelsieve[{extra}]"' if missing else "installed"
+        table.add_row(f"extra {extra}", state)
+    console.print(table)

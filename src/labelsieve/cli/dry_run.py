@@ -1,0 +1,24 @@
+"""What `train --dry-run` shows: the resolved configuration, and what would be made from which data."""
+
+from pathlib import Path
+
+from labelsieve.cli.console import console
+from labelsieve.runs.assemble import recipe_for, rows_for
+from labelsieve.runs.config import Config, to_yaml
+
+
+def say_plan(config: Config, out: Path | None) -> None:
+    rows = rows_for(config)
+    recipe = recipe_for(config)
+    console.print(to_yaml(config), end="")
+    wrong = "" if rows.noise is None else f", {100 * float(rows.noise.flipped.double().mean()):.1f} % made wrong"
+    test = 0 if rows.test is None else len(rows.test.labels)
+    console.print(
+        f"# data: {len(rows.data)} pictures {rows.data.shape}, {len(rows.data.classes)} classes{wrong}; {test} test pictures"
+    )
+    judged = min(recipe.warmup + recipe.prototype_warmup, recipe.epochs)
+    prototypes = "" if config.cleaner.startswith("gmm") else f", divided by prototypes from epoch {judged + 1}"
+    console.print(f"# plan: {recipe.warmup} epochs of warm-up, {recipe.epochs - recipe.warmup} of mixed training{prototypes}")
+    if out is not None:
+        state = "exists already: choose another or use --resume" if out.exists() else "would be made"
+        console.print(f"# run folder: {out} {state}")

@@ -1,0 +1,46 @@
+"""What `train` and `resume` share: open a run, follow it to its end or to a stop, say what is there and how to go on."""
+
+import shlex
+from pathlib import Path
+
+from labelsieve.cli.console import console
+from labelsieve.cli.durations import parse_duration
+from labelsieve.cli.progress import follow, say_summary
+from labelsieve.errors import UsageError
+from labelsieve.runs.config import Config
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.train import Run, begin, take_up
+
+
+def going(out: Path, config: Config, resume: bool) -> Run:
+    """A new run in `out`, or with `resume` the one that is there, which must have been told the same."""
+    if not (resume and RunFolder(out).config.exists()):
+        return begin(out, config)
+    before = RunFolder.open(out).read_config()
+    if before != config:
+        raise UsageError(
+            f"{out}: the run there has other settings than this command; use `labelsieve resume {out}` to go on with it as "
+            f"it is, or another --out"
+        )
+    return take_up(out)
+
+
+def finish(run: Run, time_limit: str | None) -> None:
+    """Train to the end or to the limit, and say what came out."""
+    limit = parse_duration(time_limit) if time_limit else None
+    path = run.folder.path
+    if run.done:
+        console.print(f"{path}: already done, {run.epoch} epochs")
+        return
+    where = f"epoch {run.epoch} of {run.parts.recipe.epochs}" if run.epoch else f"{run.parts.recipe.epochs} epochs"
+    console.print(
+        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data)} pictures, "
+        f"{len(run.rows.data.classes)} classes, {where}, {run.parts.engine.device}"
+    )
+    done = follow(run, limit)
+    if done:
+        say_summary(run)
+        console.print(f"done: {path}; most suspicious labels first in {run.folder.issues}")
+    else:
+        console.print(f"stopped after epoch {run.epoch} of {run.parts.recipe.epochs}; go on with:")
+        console.print(f"  labelsieve resume {shlex.quote(str(path))}")

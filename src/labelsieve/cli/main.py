@@ -1,0 +1,69 @@
+"""The door: `labelsieve VERB ...`. Thin; each verb has a file of its own and imports what is heavy only when it runs."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from labelsieve.cli import demo, doctor, evaluate, presets, resume, train
+from labelsieve.errors import ToolError
+from labelsieve.version import __version__
+
+app = typer.Typer(
+    name="labelsieve",
+    help="Train a strong classifier on wrong labels, and get the list of the wrong ones back.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+DEBUG = False
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"labelsieve {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def door(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")] = False,
+) -> None:
+    global DEBUG
+    DEBUG = debug
+
+
+app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("resume")(resume.resume)
+app.command("evaluate")(evaluate.evaluate)
+app.command("presets")(presets.presets)
+app.command("doctor")(doctor.doctor)
+
+
+def main() -> None:
+    """Run the command line; what is the user's to mend ends in one line and exit code 1 or 2, without a traceback."""
+    try:
+        app()
+    except ToolError as error:
+        if DEBUG:
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        sys.exit(130)
+    except MemoryError:
+        typer.echo(
+            "error: not enough memory; use fewer samples (--limit), a smaller batch or a smaller network",
+            err=True,
+        )
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""`labelsieve presets`: the named groups of settings, what is in one, and every key that can be set."""
+
+from typing import Annotated
+
+import typer
+
+
+def presets(
+    name: Annotated[str | None, typer.Argument(help="Show what this preset sets.")] = None,
+    keys: Annotated[bool, typer.Option("--keys", help="List every setting with its type and default.")] = False,
+) -> None:
+    """List presets, or show one."""
+    from rich.table import Table
+
+    from labelsieve.cli.console import console
+    from labelsieve.runs.config import Config, dotted_keys, type_name, value_at
+    from labelsieve.runs.presets import PRESETS, describe, preset
+
+    table = Table(box=None, pad_edge=False)
+    if keys:
+        for head in ("setting", "type", "default"):
+            table.add_column(head)
+        for key, hint in dotted_keys().items():
+            table.add_row(key, type_name(hint), str(value_at(Config(), key)))
+    elif name is not None:
+        table.add_column("setting")
+        table.add_column("value")
+        for key, value in preset(name).items():
+            table.add_row(key, str(value))
+    else:
+        table.add_column("preset", no_wrap=True)
+        table.add_column("what it is")
+        for known in PRESETS:
+            table.add_row(known, describe(known))
+    console.print(table)

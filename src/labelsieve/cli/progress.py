@@ -1,0 +1,131 @@
+"""Shows a run as it goes: a bar on a terminal, one plain line an epoch elsewhere. Stops it on Ctrl-C or at a time limit."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from labelsieve.cli.console import console
+from labelsieve.cli.durations import say_duration
+from labelsieve.runs.train import Progress as Step
+from labelsieve.runs.train import Run, drive
+
+
+class Stopper:
+    """Says when to stop after the current epoch: the time limit would be overrun by one more like the last, or Ctrl-C came."""
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.limit = limit
+        self.began = self.last = time.monotonic()
+        self.interrupted = False
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        epoch, self.last = now - self.last, now
+        return self.interrupted or (self.limit is not None and now - self.began + epoch > self.limit)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """The first Ctrl-C asks for a stop after this epoch, the second stops at once."""
+
+        def heard(signum: int, frame: FrameType | None) -> None:
+            self.interrupted = True
+            signal.signal(signal.SIGINT, before)
+            console.print("stopping after this epoch; press Ctrl-C again to stop at once", style="yellow")
+
+        before = signal.signal(signal.SIGINT, heard)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def follow(run: Run, limit: float | None = None, title: str = "") -> bool:
+    """Train the run and show it; True when it is done, False when it stopped early and can go on."""
+    stopper = Stopper(limit)
+    with stopper.listening():
+        if console.is_terminal:
+            _with_bar(run, stopper, title)
+        else:
+            for step in drive(run, stopper):
+                if step.record["phase"] != "final":
+                    console.print(f"{title}{' ' if title else ''}{line(step)}")
+                _say(step)
+    return run.done
+
+
+def _with_bar(run: Run, stopper: Stopper, title: str) -> None:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(title or "training", total=run.parts.recipe.epochs, completed=run.epoch, state="")
+        for step in drive(run, stopper):
+            bar.update(task, completed=step.epoch, state=line(step))
+            _say(step)
+
+
+def _say(step: Step) -> None:
+    for note in step.new_notes:
+        console.print(f"note (epoch {step.record['epoch']}): {note}", style="yellow")
+
+
+def line(step: Step) -> str:
+    """Epoch, phase, loss, accuracy, share of clean labels, time left."""
+    record = step.record
+    words = [f"epoch {step.epoch}/{step.epochs}", record["phase"]]
+    if "loss" in record:
+        first = next(iter(record["loss"].values()))
+        words.append(f"loss {sum(first) / len(first):.3f}")
+    if "accuracy" in record:
+        words.append(f"accuracy {record['accuracy']['both']:.1f} %")
+    if "clean_share" in record:
+        words.append(f"clean {100 * sum(record['clean_share']) / len(record['clean_share']):.0f} %")
+    left = (step.epochs - step.epoch) * step.seconds
+    words.append(f"{step.seconds:.1f} s" + (f", about {say_duration(left)} left" if left else ""))
+    return "  ".join(words)
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """Last, mean of the last 10 and best test accuracy, the final AUC: each where it was measured."""
+    accuracies = [record["accuracy"]["both"] for record in run.metrics if "accuracy" in record]
+    found: dict[str, Any] = {}
+    if accuracies:
+        tail = accuracies[-10:]
+        found |= {
+            "accuracy_last": accuracies[-1],
+            "accuracy_mean_last_10": sum(tail) / len(tail),
+            "accuracy_best": max(accuracies),
+        }
+    final = run.metrics[-1] if run.metrics else {}
+    for name in ("auc_loss", "auc_prototype"):
+        values = [value for value in final.get(name, ()) if value is not None]
+        if values:
+            found[name] = sum(values) / len(values)
+    return found
+
+
+def say_summary(run: Run) -> None:
+    found = summary(run)
+    table = Table(show_header=False, box=None, pad_edge=False)
+    names = {
+        "accuracy_last": "accuracy, last epoch",
+        "accuracy_mean_last_10": "accuracy, mean of the last 10",
+        "accuracy_best": "accuracy, best (chosen on the test set: the paper's protocol)",
+    }
+    for key, words in names.items():
+        if key in found:
+            table.add_row(words, f"{found[key]:.2f} %")
+    for key, words in (("auc_loss", "AUC of the mixture"), ("auc_prototype", "AUC of the prototypes")):
+        if key in found:
+            table.add_row(words, f"{found[key]:.4f}")
+    if table.row_count:
+        console.print(table)

@@ -1,0 +1,21 @@
+"""`labelsieve resume RUN`: take a run up where it stopped or was killed."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelsieve.cli.train import TimeLimit, absolute
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default: as the run began.")] = None,
+    time_limit: TimeLimit = None,
+) -> None:
+    """Go on with RUN; on the same machine the result is the one an unbroken run gives."""
+    from labelsieve.cli.going import finish
+    from labelsieve.runs.train import take_up
+
+    finish(take_up(run, source=absolute(data) if data else None, device=device), time_limit)

@@ -1,0 +1,50 @@
+"""A step as one CUDA graph: the same function of tensors, recorded once over static buffers and replayed.
+
+What goes in is copied into the buffers, what comes out is a fresh tensor. Recording runs the step a few times first, so
+everything the step changes is put back afterwards: weights, momentum and BatchNorm are what they were.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+TRIALS = 3  # runs before the recording: they compile, choose kernels and allocate
+
+
+class Captured:
+    """Records at the first call, for inputs of those shapes; `state` lists every tensor that the step changes."""
+
+    def __init__(self, step: Callable[..., Tensor], state: Callable[[], Sequence[Tensor]]) -> None:
+        self.step = step
+        self.state = state
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.inputs: list[Tensor] = []
+        self.output: Tensor | None = None
+
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        if self.graph is None:
+            self._record(inputs)
+        assert self.graph is not None and self.output is not None
+        for buffer, value in zip(self.inputs, inputs):
+            buffer.copy_(value, non_blocking=True)
+        self.graph.replay()
+        return self.output.clone()
+
+    def _record(self, inputs: Sequence[Tensor]) -> None:
+        self.inputs = [value.clone() for value in inputs]
+        state = self.state()
+        with torch.no_grad():
+            before = [tensor.detach().clone() for tensor in state]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(TRIALS):
+                self.step(*self.inputs)
+        torch.cuda.current_stream().wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.output = self.step(*self.inputs)
+        with torch.no_grad():
+            for tensor, value in zip(state, before):
+                tensor.copy_(value)

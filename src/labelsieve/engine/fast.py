@@ -1,0 +1,113 @@
+"""The fast engine: bf16 with float32 master weights, the network compiled, whole steps captured. Same results, within rounding.
+
+It differs from the plain engine only in how a step reaches the device; `method/` is the same code under both.
+"""
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from labelsieve.data.augment import Views
+from labelsieve.data.noisy_data import NoisyData
+from labelsieve.engine.capture import Captured
+from labelsieve.engine.plain import PlainEngine
+from labelsieve.errors import UsageError
+from labelsieve.method.learner import Learner
+from labelsieve.method.stages import Step
+
+PRECISIONS = ("float32", "bf16")
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How steps are run. `speed_for` chooses for a device what the user left open."""
+
+    precision: str = "float32"
+    compile: bool = False
+    capture: bool = False
+
+
+def speed_for(device: torch.device, precision: str, compile: bool | None, capture: bool | None) -> Speed:
+    """On CUDA all of it, on the CPU none: there plain steps are as fast, start at once and repeat bit for bit."""
+    cuda = device.type == "cuda"
+    if capture and not cuda:
+        raise UsageError('setting "engine.capture" needs a CUDA device: a CPU has no graphs to capture')
+    if precision not in ("auto", *PRECISIONS):
+        raise UsageError(f'setting "engine.precision" is {precision!r}; it must be auto, {" or ".join(PRECISIONS)}')
+    compiler = cuda and importlib.util.find_spec("triton") is not None
+    return Speed(
+        precision=("bf16" if cuda else "float32") if precision == "auto" else precision,
+        compile=compiler if compile is None else compile,
+        capture=cuda if capture is None else capture,
+    )
+
+
+def be_deterministic() -> None:
+    """Only kernels that repeat bit for bit. Slower; needed for a resume that is exact on a GPU."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+
+
+class Forward:
+    """A network's forward pass in a precision, compiled or not: normalised pictures in, (logits, v) out."""
+
+    def __init__(
+        self, network: nn.Module, device: torch.device, speed: Speed, compiled: Callable[..., tuple[Tensor, Tensor]]
+    ) -> None:
+        self.network = network
+        self.kind = device.type
+        self.low = speed.precision == "bf16"
+        self.call = compiled
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast(self.kind, dtype=torch.bfloat16, enabled=self.low):
+            return self.call(self.network, x)
+
+
+def forward(network: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """A function of the network, not the network itself, so that both networks share what is compiled."""
+    result: tuple[Tensor, Tensor] = network(x)
+    return result
+
+
+class FastEngine(PlainEngine):
+    def __init__(self, data: NoisyData, views: Views, device: torch.device | str, eval_batch: int, speed: Speed) -> None:
+        super().__init__(data, views, device, eval_batch)
+        self.speed = speed
+        self._call = torch.compile(forward, dynamic=False) if speed.compile else forward
+        self._prepared: dict[tuple[int, str], tuple[tuple[object, ...], Step]] = {}
+        if self.device.type == "cuda":
+            torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
+            torch.backends.cudnn.allow_tf32 = speed.precision != "float32"
+
+    def adopt(self, learner: Learner) -> None:
+        learner.run = Forward(learner.network, self.device, self.speed, self._call)
+        if learner.judge is not None and self.speed.capture:
+            learner.judge.prepare = self.captured
+
+    def place(self, tensor: Tensor) -> Tensor:
+        """Through pinned memory: a copy from plain memory would wait for all the steps queued before it."""
+        if self.device.type != "cuda" or tensor.device.type != "cpu":
+            return tensor.to(self.device)
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+    def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
+        bound = partial(step, *fixed)
+        if not self.speed.capture:
+            return bound
+        same = (learner.optimiser.param_groups[0]["lr"], *map(id, fixed))
+        return self.captured(learner, step.__name__, bound, learner.tensors, same)
+
+    def captured(
+        self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
+    ) -> Step:
+        """The step as a graph, recorded anew when what is fixed in it (`same`) changes, such as the learning rate."""
+        key = (id(owner), name)
+        if key not in self._prepared or self._prepared[key][0] != same:
+            self._prepared[key] = (same, Captured(step, state))
+        return self._prepared[key][1]

@@ -1,0 +1,105 @@
+"""A finished model: `model.safetensors` and `model.json` of a run folder go in, networks that can look at pictures come out."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from labelsieve import nets
+from labelsieve.errors import ToolError
+from labelsieve.method import equations
+from labelsieve.method.momentum import part
+from labelsieve.method.prototypes import Projector, scaled
+from labelsieve.method.streams import seeded
+from labelsieve.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One network's view of pictures (N): logits (N, K), and the prototypes' scores (N, K) where it has prototypes."""
+
+    logits: Tensor
+    prototypes: Tensor | None
+
+
+@dataclass(frozen=True)
+class Expert:
+    """One network with its prototypes, ready to look; in eval mode."""
+
+    network: nn.Module
+    projector: Projector | None
+    prototypes: Tensor | None
+    cosine: float
+
+
+class Model:
+    """Both networks of a run, with the classes and the normalisation they were trained with."""
+
+    def __init__(self, experts: list[Expert], facts: dict[str, Any], device: torch.device) -> None:
+        self.experts = experts
+        self.classes: tuple[str, ...] = tuple(facts["classes"])
+        self.shape: tuple[int, ...] = tuple(facts["shape"])
+        self.device = device
+        self.mean = torch.tensor(facts["mean"], device=device).view(1, -1, 1, 1) * 255
+        self.std = torch.tensor(facts["std"], device=device).view(1, -1, 1, 1) * 255
+
+    @torch.no_grad()
+    def look(self, images: Tensor, batch: int = 512) -> list[Outlook]:
+        """What each network makes of pictures, bytes (N, C, H, W)."""
+        found: list[list[tuple[Tensor, Tensor | None]]] = [[] for _ in self.experts]
+        for some in images.split(batch):
+            pixels = (some.to(self.device).float() - self.mean) / self.std
+            for parts, expert in zip(found, self.experts):
+                logits, features = expert.network(pixels)
+                scores = None
+                if expert.projector is not None and expert.prototypes is not None:
+                    prototypes = scaled(expert.prototypes, expert.cosine)
+                    scores = equations.similarity(expert.projector(features), prototypes)
+                parts.append((logits, scores))
+        return [_joined(parts) for parts in found]
+
+    def probabilities(self, images: Tensor, batch: int = 512) -> Tensor:
+        """Mean softmax of both networks: (N, K)."""
+        return torch.stack([seen.logits.softmax(1) for seen in self.look(images, batch)]).mean(0)
+
+
+def _joined(parts: list[tuple[Tensor, Tensor | None]]) -> Outlook:
+    scores = [score for _, score in parts if score is not None]
+    return Outlook(torch.cat([logits for logits, _ in parts]), torch.cat(scores) if scores else None)
+
+
+def load_model(path: Path, device: torch.device) -> Model:
+    """The model in a run folder, or a `ToolError` that says what is missing."""
+    folder = RunFolder.open(path)
+    for file in (folder.model, folder.model_facts):
+        if not file.is_file():
+            raise ToolError(
+                f"{file}: missing; the run has not come to a stop yet, or was half deleted: `labelsieve resume {path}`"
+            )
+    try:
+        facts = json.loads(folder.model_facts.read_text(encoding="utf-8"))
+        tensors = {name: value.to(device) for name, value in load_file(folder.model).items()}
+        experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
+        return Model(experts, facts, device)
+    except (json.JSONDecodeError, SafetensorError, KeyError, RuntimeError) as error:
+        raise ToolError(
+            f"{folder.model}: the model is damaged ({type(error).__name__}: {error}); resume or repeat the run"
+        ) from None
+
+
+def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:
+    network = nets.build(facts["network"], facts["shape"][0], len(facts["classes"]), seed=0).to(device).eval()
+    network.load_state_dict(part(tensors, "network"))
+    prototypes = tensors.get("judge.prototypes")
+    if prototypes is None:
+        return Expert(network, None, None, 0.0)
+    layers = part(tensors, "judge.projector")
+    weights = [value for name, value in layers.items() if name.endswith("weight")]
+    projector = Projector(weights[0].shape[1], weights[-1].shape[0], len(weights), facts["cosine"], seeded(0)).to(device)
+    projector.load_state_dict(layers)
+    return Expert(network, projector.eval(), prototypes, facts["cosine"])
