@@ -175,9 +175,7 @@ def _collection(
 ) -> Collection:
     missing = np.flatnonzero(labels.codes == MISSING)
     if len(missing):
-        raise ToolError(
-            f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in"
-        )
+        raise ToolError(f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
     names = tuple(f"{row:05d}" for row in range(len(values))) if ids is None else tuple(ids)
     train = checked(NoisyData(values, torch.from_numpy(labels.codes), names, labels.classes), str(path))
     if test is not None:
@@ -186,6 +184,4 @@ def _collection(
         checked_truth(truth, train, str(path))
     mean, std = values.double().mean(0), values.double().std(0, correction=0)
     spread = torch.where(std > 0, std, torch.ones_like(std))
-    return Collection(
-        "embeddings", train, truth, test, tuple(mean.tolist()), tuple(spread.tolist()), mirror=False
-    )
+    return Collection("embeddings", train, truth, test, tuple(mean.tolist()), tuple(spread.tolist()), mirror=False)

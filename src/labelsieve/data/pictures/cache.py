@@ -133,8 +133,7 @@ def cache_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ToolError(
-            f"{folder}: the cache cannot be written ({error.strerror or error}); "
-            f"free some space or choose another cache_dir"
+            f"{folder}: the cache cannot be written ({error.strerror or error}); free some space or choose another cache_dir"
         ) from None
 
 

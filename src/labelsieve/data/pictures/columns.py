@@ -31,17 +31,14 @@ def needed(columns: Sequence[str], given: str | None, usual: Sequence[str], opti
     return found
 
 
-def optional(
-    columns: Sequence[str], given: str | None, usual: Sequence[str], option: str, place: Path
-) -> str | None:
+def optional(columns: Sequence[str], given: str | None, usual: Sequence[str], option: str, place: Path) -> str | None:
     """The same, but None where there is none; "" asks for none."""
     if given == "":
         return None
     if given is not None:
         if given not in columns:
             raise UsageError(
-                f'{place}: there is no column "{given}"{suggest(given, columns)}; '
-                f"the columns are {', '.join(columns)}"
+                f'{place}: there is no column "{given}"{suggest(given, columns)}; the columns are {", ".join(columns)}'
             )
         found = [given]
     else:

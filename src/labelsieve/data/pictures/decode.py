@@ -13,7 +13,9 @@ from PIL import Image, UnidentifiedImageError
 
 # Formats that Pillow decodes by itself; those that start other programs (EPS) stay out.
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
-SUFFIXES = frozenset([".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"])
+SUFFIXES = frozenset(
+    [".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"]
+)
 WIDE_MODES = frozenset(("I;16", "I;16B", "I;16L", "I;16N", "I"))
 GREY_MODES = WIDE_MODES | {"1", "L", "LA", "La", "F"}
 ORIENTATION = 0x0112

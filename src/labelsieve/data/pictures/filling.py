@@ -30,9 +30,7 @@ def _unreadable(cache: PixelCache) -> dict[int, str]:
     return {row: why for reasons in cache.done().values() for row, why in sorted(reasons.items())}
 
 
-def _fill(
-    cache: PixelCache, listing: Listing, plan: Plan, workers: int | None, progress: Progress | None
-) -> None:
+def _fill(cache: PixelCache, listing: Listing, plan: Plan, workers: int | None, progress: Progress | None) -> None:
     cache.prepare()
     finished = cache.done()
     waiting = [stretch for stretch in range(cache.stretches) if stretch not in finished]

@@ -21,9 +21,7 @@ def visible_folders(path: Path) -> list[str]:
         with os.scandir(path) as entries:
             return sorted(entry.name for entry in entries if entry.name[:1] != "." and _is_dir(entry))
     except OSError as error:
-        raise ToolError(
-            f"{path}: the folder cannot be read ({error.strerror}); check its permissions"
-        ) from None
+        raise ToolError(f"{path}: the folder cannot be read ({error.strerror}); check its permissions") from None
 
 
 def split_folders(path: Path) -> dict[str, int]:
@@ -54,9 +52,7 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
     if splits:
         for other in visible_folders(path):
             if other not in splits:
-                notes.append(
-                    f'the folder "{other}" is neither train, val nor test and holds no pictures: ignored'
-                )
+                notes.append(f'the folder "{other}" is neither train, val nor test and holds no pictures: ignored')
     _count_files(path, ignored)
     paths: list[str] = []
     labels: list[str] = []
@@ -74,9 +70,7 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
             labels += [readable_name(name)] * len(found)
             codes += [split] * len(found)
         if folder and not visible_folders(top):
-            notes.append(
-                f'the folder "{folder}" ({SPLITS[split]}) has no class folders: its files are ignored'
-            )
+            notes.append(f'the folder "{folder}" ({SPLITS[split]}) has no class folders: its files are ignored')
     if not paths:
         raise ToolError(f"{path}: no class folder holds a picture; put pictures into one folder a class")
     named = name_labels(labels, str(path), options.classes)

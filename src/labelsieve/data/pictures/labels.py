@@ -32,9 +32,7 @@ def name_labels(values: Sequence[Any], place: str, classes: Sequence[str] | None
         seen = [firsts.setdefault((type(value), value), row) for row, value in enumerate(values)]
     except TypeError:
         bad = next(row for row, value in enumerate(values) if isinstance(value, (list, dict, set)))
-        raise ToolError(
-            f"{place}: row {bad + 1}: the label is a {type(values[bad]).__name__}; give one label a row"
-        ) from None
+        raise ToolError(f"{place}: row {bad + 1}: the label is a {type(values[bad]).__name__}; give one label a row") from None
     words = {row: _word(value, f"{place}: row {row + 1}") for (_, value), row in firsts.items()}
     names = _ordered(words, classes, place)
     number: dict[str | None, int] = {name: k for k, name in enumerate(names)}
@@ -95,9 +93,7 @@ def _ordered(words: dict[int, str | None], classes: Sequence[str] | None, place:
 
 def _notes(values: list[Any]) -> tuple[str, ...]:
     notes = []
-    kinds = {
-        "text" if isinstance(value, (str, bytes)) else "numbers" for value in values if value is not None
-    }
+    kinds = {"text" if isinstance(value, (str, bytes)) else "numbers" for value in values if value is not None}
     if len(kinds) > 1:
         notes.append("some labels are numbers and some are text: all are taken as text")
     if any(isinstance(value, str) and value != value.strip() and value.strip() for value in values):

@@ -72,8 +72,7 @@ class Listing:
         if not reasons:
             return self
         told = tuple(
-            LeftOut(readable_name(self.ids[row]), readable_name(self.origin.path(row)), why)
-            for row, why in reasons.items()
+            LeftOut(readable_name(self.ids[row]), readable_name(self.origin.path(row)), why) for row, why in reasons.items()
         )
         keep = np.ones(len(self), bool)
         keep[list(reasons)] = False

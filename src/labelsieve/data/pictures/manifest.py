@@ -35,9 +35,7 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
     labels = name_labels(read[label], str(path), options.classes)
     ids = files if extra["id"] is None else ids_of(read[extra["id"]], path)
     check_unique(ids, path, "path" if extra["id"] is None else "id")
-    splits = (
-        np.zeros(len(files), np.int8) if extra["split"] is None else splits_of(read[extra["split"]], path)
-    )
+    splits = np.zeros(len(files), np.int8) if extra["split"] is None else splits_of(read[extra["split"]], path)
     listing = Listing(
         path,
         Files(root, files, options.outside),
@@ -112,9 +110,7 @@ def ids_of(values: Sequence[Any], place: Path) -> list[str]:
     ids = []
     for row, value in enumerate(values):
         if value is None or value == "":
-            raise ToolError(
-                f'{place}: row {row + 1} has no id; fill it in, or set id_column to "" to use the paths'
-            )
+            raise ToolError(f'{place}: row {row + 1} has no id; fill it in, or set id_column to "" to use the paths')
         ids.append(readable_name(value) if isinstance(value, str) else str(value))
     return ids
 
@@ -146,7 +142,5 @@ def splits_of(values: Sequence[Any], place: Path) -> NDArray[np.int8]:
             known[value] = SPLIT_NAMES[word]
     found = np.fromiter((known[value] for value in values), np.int8, len(values))
     if not (found == TRAIN).any():
-        raise ToolError(
-            f'{place}: no row is in the training split; set split_column to "" to train on every row'
-        )
+        raise ToolError(f'{place}: no row is in the training split; set split_column to "" to train on every row')
     return found

@@ -43,15 +43,11 @@ class Opened:
 def load_pictures(path: Path | None) -> Collection:
     """`open_pictures` with every choice left as it is."""
     if path is None:
-        raise UsageError(
-            'pictures needs a place: write "pictures:PATH", a folder of class folders or a table'
-        )
+        raise UsageError('pictures needs a place: write "pictures:PATH", a folder of class folders or a table')
     return open_pictures(path).collection
 
 
-def open_pictures(
-    path: Path, options: PictureOptions | None = None, progress: Progress | None = None
-) -> Opened:
+def open_pictures(path: Path, options: PictureOptions | None = None, progress: Progress | None = None) -> Opened:
     """Recognise what lies at `path` and make it ready. Pictures are decoded once, into the cache.
 
     `progress` is called with what is being done ("looking", "decoding"), how many are done and how many there are.
@@ -88,16 +84,12 @@ def open_pictures(
     )
 
 
-def _collected(
-    listing: Listing, pixels: NDArray[np.uint8], mirror: bool
-) -> tuple[Collection, Held | None, tuple[str, ...]]:
+def _collected(listing: Listing, pixels: NDArray[np.uint8], mirror: bool) -> tuple[Collection, Held | None, tuple[str, ...]]:
     """Splits as stretches of the mapped pixels; classes that no training picture has are left out."""
     notes = []
     counts = np.bincount(listing.labels[listing.splits == TRAIN], minlength=len(listing.classes))
     if len(listing.classes) - int((counts == 0).sum()) < 2:
-        raise ToolError(
-            f"{listing.place}: training pictures of fewer than two classes; a classifier needs two"
-        )
+        raise ToolError(f"{listing.place}: training pictures of fewer than two classes; a classifier needs two")
     gone = [f'"{name}"' for name, count in zip(listing.classes, counts) if count == 0]
     if gone:
         notes.append(f"no training picture for {', '.join(gone)}: left out of the classes")
@@ -110,9 +102,7 @@ def _collected(
         span = slice(int(ends[split]), int(ends[split + 1]))
         known = labels[span] >= 0
         if len(known) and not known.all():
-            notes.append(
-                f"{int((~known).sum())} {SPLITS[split]} pictures are of classes without training pictures"
-            )
+            notes.append(f"{int((~known).sum())} {SPLITS[split]} pictures are of classes without training pictures")
         whole = bool(known.all())
         kept = Held(*((images[span], labels[span]) if whole else (images[span][known], labels[span][known])))
         held[split] = kept if len(kept.labels) else None

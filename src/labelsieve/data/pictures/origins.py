@@ -69,9 +69,7 @@ class Files:
                 inside[folder] = self.outside or _within(os.path.dirname(full), top)  # noqa: PTH120
             try:
                 seen = os.lstat(full)
-                if not inside[folder] or (
-                    stat.S_ISLNK(seen.st_mode) and not self.outside and not _within(full, top)
-                ):
+                if not inside[folder] or (stat.S_ISLNK(seen.st_mode) and not self.outside and not _within(full, top)):
                     found[row] = LEAVES
                 elif not stat.S_ISREG(seen.st_mode) and not stat.S_ISREG(os.stat(full).st_mode):  # noqa: PTH116
                     found[row] = "it is not a plain file"

@@ -74,21 +74,13 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
         return Layout("saved dataset", path, "it has the files that datasets' save_to_disk writes")
     metadata = metadata_files(path)
     if metadata and has_labels(metadata, options):
-        listed = ", ".join(
-            f"{folder}/{file.name}" if folder else file.name for folder, file in metadata.items()
-        )
+        listed = ", ".join(f"{folder}/{file.name}" if folder else file.name for folder, file in metadata.items())
         return Layout("imagefolder", path, f"{listed} with a file_name column and labels")
     splits = split_folders(path)
     if splits:
-        return Layout(
-            "split folders", path, f"the folders {', '.join(sorted(splits))}, each with class folders"
-        )
+        return Layout("split folders", path, f"the folders {', '.join(sorted(splits))}, each with class folders")
     names = visible_folders(path)
-    if (
-        names
-        and all(name.lower() in SPLIT_NAMES for name in names)
-        and any(visible_folders(path / name) for name in names)
-    ):
+    if names and all(name.lower() in SPLIT_NAMES for name in names) and any(visible_folders(path / name) for name in names):
         raise ToolError(f"{path}: it has {', '.join(names)} and no train folder of class folders; add one")
     tables = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
     named = [file for file in tables if _is_manifest(file, options)]
@@ -101,9 +93,7 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
             f"put pictures into one folder a class"
         )
     if len(full) == 1:
-        raise ToolError(
-            f'{path}: only one folder ("{full[0]}") holds pictures; a classifier needs at least two classes'
-        )
+        raise ToolError(f'{path}: only one folder ("{full[0]}") holds pictures; a classifier needs at least two classes')
     return Layout("class folders", path, f"{len(full)} folders that hold pictures, one a class")
 
 

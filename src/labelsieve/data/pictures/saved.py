@@ -18,9 +18,7 @@ from labelsieve.errors import ToolError, UsageError, suggest
 
 
 def is_saved(path: Path) -> bool:
-    return (path / "dataset_dict.json").is_file() or (
-        (path / "dataset_info.json").is_file() and (path / "state.json").is_file()
-    )
+    return (path / "dataset_dict.json").is_file() or ((path / "dataset_info.json").is_file() and (path / "state.json").is_file())
 
 
 def read_saved(path: Path, options: PictureOptions) -> Listing:
@@ -81,9 +79,7 @@ def _parts(path: Path) -> dict[str, int]:
             )
     parts = {name: SPLIT_NAMES[name.lower()] for name in names}
     if TRAIN not in parts.values():
-        raise ToolError(
-            f"{path}: it has no training split; give the folder of one split, such as {path / 'test'}"
-        )
+        raise ToolError(f"{path}: it has no training split; give the folder of one split, such as {path / 'test'}")
     return parts
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,8 @@ def surveyed(
 
     count = -(-len(listing) // SURVEY_STRETCH)
     for k, answers in run_tasks(count, make, worker_count(options.workers, len(listing))):
+        for answer in answers:  # a million records share a handful of words
+            answer |= {key: intern(answer[key]) for key in ("format", "mode") if key in answer}
         records[k * SURVEY_STRETCH : k * SURVEY_STRETCH + len(answers)] = answers
         done += len(answers)
         if progress is not None:
@@ -76,9 +79,7 @@ def plan(records: list[dict[str, Any]], options: PictureOptions) -> Plan:
     return Plan(size, 1 if grey else 3, options.fit, len(records))
 
 
-def planned(
-    listing: Listing, options: PictureOptions, digest: str, cache: Path, progress: Progress | None
-) -> Plan:
+def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path, progress: Progress | None) -> Plan:
     """The same for a listing; what the headers said is kept in the cache, so that it is read only once."""
     kept = cache / f"survey-{digest[:24]}.json"
     try:

@@ -52,9 +52,7 @@ def text_of(path: Path, encoding: str | None) -> Iterator[TextIO]:
         with path.open(encoding=encoding or "utf-8-sig", newline="") as stream:
             yield stream
     except LookupError:
-        raise ToolError(
-            f'{path}: there is no encoding "{encoding}"; write it as Python does: cp1252'
-        ) from None
+        raise ToolError(f'{path}: there is no encoding "{encoding}"; write it as Python does: cp1252') from None
     except UnicodeError:
         raise ToolError(_undecodable(path, encoding)) from None
     except csv.Error as error:
@@ -72,11 +70,7 @@ def _undecodable(path: Path, encoding: str | None) -> str:
             try:
                 line.decode(encoding or "utf-8")
             except UnicodeError as error:
-                near = (
-                    line[max(error.start - 10, 0) : error.start + 10]
-                    if hasattr(error, "start")
-                    else line[:20]
-                )
+                near = line[max(error.start - 10, 0) : error.start + 10] if hasattr(error, "start") else line[:20]
                 return (
                     f"{path}: line {number} is not {encoding or 'UTF-8'} (near {near!r}); "
                     f"save the file as UTF-8, or give its encoding (often cp1252)"

@@ -40,9 +40,7 @@ def decode(task: Task) -> list[str | None]:
             answers.append(reason(error))
     handle = os.open(task["file"], os.O_WRONLY)
     try:
-        if (
-            os.fstat(handle).st_size == task["bytes"]
-        ):  # else the cache was finished by somebody else meanwhile
+        if os.fstat(handle).st_size == task["bytes"]:  # else the cache was finished by somebody else meanwhile
             _write(handle, block, task["offset"] + task["first"] * block[0].nbytes)
     finally:
         os.close(handle)
