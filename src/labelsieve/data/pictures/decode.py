@@ -9,10 +9,29 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import (
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    JpegImagePlugin,
+    PngImagePlugin,
+    PpmImagePlugin,
+    TiffImagePlugin,
+    UnidentifiedImageError,
+    WebPImagePlugin,
+)
 
 # Formats that Pillow decodes by itself; those that start other programs (EPS) stay out.
-FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+PLUGINS = (
+    JpegImagePlugin.JpegImageFile,
+    PngImagePlugin.PngImageFile,
+    WebPImagePlugin.WebPImageFile,
+    BmpImagePlugin.BmpImageFile,
+    GifImagePlugin.GifImageFile,
+    TiffImagePlugin.TiffImageFile,
+    PpmImagePlugin.PpmImageFile,
+)
+FORMATS = tuple(plugin.format for plugin in PLUGINS)
 SUFFIXES = frozenset(
     [".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"]
 )
@@ -45,7 +64,9 @@ def open_picture(stream: BinaryIO) -> Image.Image:
 def orientation(picture: Image.Image) -> int:
     """1..8 as in EXIF. A picture whose EXIF block is damaged is still a picture: 1."""
     try:
-        return int(picture.getexif().get(ORIENTATION, 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return int(picture.getexif().get(ORIENTATION, 1))
     except Exception:  # Pillow's parsers fail on damaged blocks in many ways
         return 1
 
@@ -64,7 +85,7 @@ def pixels(stream: BinaryIO, size: int, channels: int, fit: str) -> NDArray[np.u
         plain = plain.transpose(TURNS[turned])
     width, height = plain.size
     side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
+    left, top = (width - side) // 2, (height - side) // 2
     box = (left, top, left + side, top + side) if fit == "crop" else (0, 0, width, height)
     small = np.asarray(plain.resize((size, size), Image.Resampling.BICUBIC, box=box))
     return np.ascontiguousarray(small[None] if channels == 1 else small.transpose(2, 0, 1))
