@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from labelsieve.data.pictures.decode import SUFFIXES, header, open_picture, pixels, reason
+
 from .made import noise, wide_png_header
 
 RED = (255, 0, 0)
@@ -129,21 +130,23 @@ def test_a_large_jpeg_read_at_a_fraction_looks_as_if_read_whole() -> None:
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "WEBP", "TIFF"])
 def test_a_file_cut_short_is_never_half_a_picture(kind: str) -> None:
     whole = encoded(noise(3, 64), kind).getvalue()
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - Pillow raises what it likes; `reason` takes them all
+    with pytest.raises(Exception) as caught:
         pixels(BytesIO(whole[: len(whole) // 2]), 8, 3, "crop")
     assert reason(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"no picture", b"\x89PNG\r\n\x1a\n", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"no picture", b"\x89PNG\r\n\x1a\n", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"]
+)
 def test_what_is_no_picture(content: bytes) -> None:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - as above
+    with pytest.raises(Exception) as caught:
         pixels(BytesIO(content), 8, 3, "crop")
     assert "not in a format that is read" in reason(caught.value) or "damaged" in reason(caught.value)
 
 
 @pytest.mark.parametrize("side", [10_000, 50_000])
 def test_a_decompression_bomb_is_refused_by_its_header(side: int, tmp_path: Path) -> None:
-    with wide_png_header(tmp_path / "bomb.png", side).open("rb") as stream, pytest.raises(Exception) as caught:  # noqa: PT011
+    with wide_png_header(tmp_path / "bomb.png", side).open("rb") as stream, pytest.raises(Exception) as caught:
         pixels(stream, 8, 3, "crop")
     assert "decompression bomb" in reason(caught.value)
 

@@ -12,6 +12,7 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.data.sources import open_data
 from labelsieve.errors import ToolError, UsageError
+
 from .made import class_folders, noise, save, wide_png_header
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from labelsieve.data.pictures.decode import PASSING
 from labelsieve.errors import ToolError
 
 HEADER = 128  # bytes before the pixels in an .npy of this kind
@@ -100,12 +101,17 @@ class PixelCache:
             os.fsync(log.fileno())
 
     def finish(self, unreadable: dict[int, str]) -> NDArray[np.uint8]:
-        """The readable rows' pixels, mapped: (N - unreadable, C, S, S). The file is only replaced whole."""
+        """The readable rows' pixels, mapped: (N - unreadable, C, S, S). The file is only replaced whole.
+
+        While some rows may be readable another time, the file keeps them all, and a copy in memory is given.
+        """
         kept = self.shape[0] - len(unreadable)
         pixels = self._mapped()
         if len(pixels) == kept:
             return pixels
         keep = np.setdiff1d(np.arange(self.shape[0]), list(unreadable))
+        if PASSING & set(unreadable.values()):
+            return np.ascontiguousarray(pixels[keep])
         draft = self.folder / "readable.draft"
         with cache_errors(self.folder), draft.open("wb") as stream:
             np.lib.format.write_array_header_1_0(

@@ -38,6 +38,12 @@ SUFFIXES = frozenset(
 WIDE_MODES = frozenset(("I;16", "I;16B", "I;16L", "I;16N", "I"))
 GREY_MODES = WIDE_MODES | {"1", "L", "LA", "La", "F"}
 ORIENTATION = 0x0112
+GONE = "it was gone when it was to be read"
+FORBIDDEN = "there is no permission to read it"
+NO_MEMORY = "too large for the memory"
+CRASHED = "the decoder crashed on it"
+# The file itself may be fine: another run tries again.
+PASSING = frozenset((GONE, FORBIDDEN, NO_MEMORY, CRASHED))
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -116,15 +122,15 @@ def reason(error: BaseException) -> str:
     if isinstance(error, PictureError):
         return str(error)
     if isinstance(error, FileNotFoundError):
-        return "it was gone when it was to be read"
+        return GONE
     if isinstance(error, PermissionError):
-        return "there is no permission to read it"
+        return FORBIDDEN
     if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
         return f"more than {Image.MAX_IMAGE_PIXELS:,} pixels: refused as a decompression bomb"
     if isinstance(error, UnidentifiedImageError):
         return "empty, damaged, or not in a format that is read (JPEG, PNG, WebP, BMP, GIF, TIFF, PPM)"
     if isinstance(error, MemoryError):
-        return "too large for the memory"
+        return NO_MEMORY
     said = " ".join(str(error).split())[:160]
     if isinstance(error, (OSError, EOFError)) and ("truncated" in said or "EOF" in said or not said):
         return f"cut short ({said or 'the data end early'})"

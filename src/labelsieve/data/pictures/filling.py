@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.cache import HEADER, PixelCache, locked
+from labelsieve.data.pictures.decode import PASSING
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.pool import run_tasks, worker_count
 from labelsieve.data.pictures.survey import Plan, Progress
@@ -17,23 +18,18 @@ def decoded(
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
     """Pixels (N - unreadable, C, S, S) and {row: reason}. What an earlier run decoded is not decoded again."""
     cache = PixelCache(folder, (len(listing), plan.channels, plan.size, plan.size))
-    if len(cache.done()) < cache.stretches:
-        with locked(folder):
-            _fill(cache, listing, plan, workers, progress)
-            unreadable = _unreadable(cache)
-            return cache.finish(unreadable), unreadable
-    unreadable = _unreadable(cache)
-    return cache.finish(unreadable), unreadable
-
-
-def _unreadable(cache: PixelCache) -> dict[int, str]:
-    return {row: why for reasons in cache.done().values() for row, why in sorted(reasons.items())}
+    with locked(folder):
+        _fill(cache, listing, plan, workers, progress)
+        reasons = (item for found in cache.done().values() for item in found.items())
+        unreadable = dict(sorted(reasons))
+        return cache.finish(unreadable), unreadable
 
 
 def _fill(cache: PixelCache, listing: Listing, plan: Plan, workers: int | None, progress: Progress | None) -> None:
-    cache.prepare()
-    finished = cache.done()
+    finished = {k for k, found in cache.done().items() if not PASSING & set(found.values())}
     waiting = [stretch for stretch in range(cache.stretches) if stretch not in finished]
+    if waiting:
+        cache.prepare()
     rows_left = sum(len(cache.rows(stretch)) for stretch in waiting)
 
     def make(k: int) -> Task:

@@ -115,7 +115,7 @@ class ArrowRows:
         return {}
 
     def digest(self, by_content: bool) -> str:
-        total = hashlib.sha256(self.column.encode())
+        total = hashlib.sha256(f"{self.column} {self.outside}".encode())
         for file in self.files:
             where = b"" if by_content else os.fsencode(file.resolve())
             total.update(where + b"\0" + (_content(str(file)) if by_content else _stamp(str(file))))

@@ -12,11 +12,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from labelsieve.data.pictures.decode import header, open_picture, pixels, reason
+from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixels, reason
 from labelsieve.data.pictures.fetch import Reference, fetch
 
 Task = dict[str, Any]
-CRASHED = "the decoder crashed on it"
 
 
 def perform(task: Task) -> list[Any]:
