@@ -68,7 +68,7 @@ def vectors(values: Array, place: str) -> Tensor:
     if values.dtype.kind not in "fui":
         raise ToolError(f"{place}: the values are {values.dtype}; vectors must be numbers")
     with np.errstate(over="ignore"):
-        plain = np.ascontiguousarray(values, dtype=np.float32)
+        plain = np.array(values, dtype=np.float32, order="C")
     bad = np.flatnonzero(~np.isfinite(plain).all(axis=1))
     if len(bad):
         raise ToolError(

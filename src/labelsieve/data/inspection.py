@@ -185,4 +185,4 @@ def _arrays(layout: Layout, options: PictureOptions) -> Inspection:
     contents = (hashlib.sha256(row.tobytes()).digest() for row in found.train.images.numpy())
     labels = [found.train.classes[code] for code in found.train.labels.tolist()]
     same, different = duplicates(contents, found.train.ids, labels, ["train"] * len(labels))
-    return Inspection(layout, counts, found.train.shape, same_label=same, different_labels=different)
+    return Inspection(layout, counts, tuple(found.train.images.shape[1:]), same_label=same, different_labels=different)

@@ -145,57 +145,53 @@ def test_a_file_deleted_after_listing_is_unreadable_with_that_reason(tmp_path: P
     assert reasons == {4: "it was gone when it was to be read"} and pixels.shape == (5, 3, 12, 12)
 
 
-KILLED = """
+SLOW = """
 import sys, time
 from pathlib import Path
-from labelsieve.data.pictures import cache, opening
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures import cache, filling, listing, options, recognise, survey
 cache.STRETCH_BYTES = 1
 def slowly(what, done, total):
     print(what, done, flush=True)
-    if what == "decoding":
-        time.sleep(0.1)
-opening.open_pictures(Path(sys.argv[1]), PictureOptions(size=12, cache_dir=Path(sys.argv[2]), workers=1), slowly)
+    time.sleep(0.05)
+rows = listing.present(recognise.list_pictures(recognise.recognise(Path(sys.argv[1])), options.PictureOptions()))
+filling.decoded(rows, survey.Plan(12, 3, "crop", len(rows)), Path(sys.argv[2]), 1, slowly)
 """
+SOURCE = os.environ | {"PYTHONPATH": str(Path(labelsieve.__file__).parent.parent)}
+
+
+def decoding_slowly(data: Path, kept: Path) -> "subprocess.Popen[str]":
+    """Another process that decodes 8 pictures at a time and says so."""
+    return subprocess.Popen([sys.executable, "-c", SLOW, str(data), str(kept)], stdout=subprocess.PIPE, text=True, env=SOURCE)
 
 
 def test_a_killed_decode_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, kept = class_folders(tmp_path / "data", each=60), tmp_path / "kept"
     (data / "cat" / "3.png").write_text("x")
-    source = str(Path(labelsieve.__file__).parent.parent)
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(data), str(kept)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": source},
-    )
+    process = decoding_slowly(data, kept)
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("decoding") and int(line.split()[1]) >= 32:
+        if int(line.split()[1]) >= 32:
             break
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    (log,) = kept.glob("*/done.jsonl")
+    log = kept / "done.jsonl"
     with log.open("a") as stream:
         stream.write('{"stretch": 14, "unread')  # as a kill in the middle of a line leaves it
     already = {json.loads(line)["stretch"] for line in log.read_text().splitlines() if line.endswith("}")}
     assert 4 <= len(already) < 15
     monkeypatch.setattr("labelsieve.data.pictures.cache.STRETCH_BYTES", 1)
+    listing = present(list_pictures(recognise(data), PictureOptions()))
     told = Told()
-    opened = open_pictures(data, PictureOptions(size=12, cache_dir=kept), told)
-    assert told.kinds == {"decoding"} and len(told.steps) == 15 - len(already) and told.steps[-1][1] == 120
-    assert [row.path for row in opened.left_out] == ["cat/3.png"] and len(opened.collection.train) == 119
-    fresh = open_pictures(data, PictureOptions(size=12, cache_dir=tmp_path / "fresh"))
-    assert np.array_equal(opened.collection.train.images, fresh.collection.train.images)
+    pixels, reasons = decoded(listing, Plan(12, 3, "crop", 120), kept, progress=told)
+    assert len(told.steps) == 15 - len(already) and told.steps[-1] == ("decoding", 120, 120)
+    assert [listing.ids[row] for row in reasons] == ["cat/3.png"] and pixels.shape == (119, 3, 12, 12)
+    fresh, _ = decoded(listing, Plan(12, 3, "crop", 120), tmp_path / "fresh")
+    assert np.array_equal(pixels, fresh)
 
 
 def test_two_runs_at_once_decode_once(tmp_path: Path) -> None:
     data, kept = class_folders(tmp_path / "data", each=20), tmp_path / "kept"
-    source = str(Path(labelsieve.__file__).parent.parent)
-    command = [sys.executable, "-c", KILLED, str(data), str(kept)]
-    both = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": source}) for _ in range(2)
-    ]
+    both = [decoding_slowly(data, kept) for _ in range(2)]
     said = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert sorted(text.count("decoding") for text in said) == [0, 5]
@@ -206,5 +202,4 @@ def test_looking_and_inspecting_need_no_torch() -> None:
         "import sys, labelsieve.data.inspection, labelsieve.data.pictures.tasks;"
         "sys.exit('torch' in sys.modules or 'pyarrow' in sys.modules)"
     )
-    source = str(Path(labelsieve.__file__).parent.parent)
-    assert subprocess.run([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": source}, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], env=SOURCE, check=False).returncode == 0

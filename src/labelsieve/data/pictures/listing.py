@@ -88,11 +88,11 @@ def arranged(listing: Listing) -> Listing:
 
 def present(listing: Listing, strict: bool = False) -> Listing:
     """The rows whose files are there; the others are told in `left_out`, or refused."""
-    problems = listing.origin.problems()
+    origin, problems = listing.origin.examined()
     leaving = [row for row, why in problems.items() if why == LEAVES]
     if leaving and listing.refuse_leaving:
         raise leaves_root(listing.place, listing.ids[leaving[0]], len(leaving))
-    found = listing.without(problems)
+    found = replace(listing, origin=origin).without(problems)
     if strict and found.left_out:
         raise unreadable(listing.place, found.left_out)
     if not len(found):

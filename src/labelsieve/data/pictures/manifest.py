@@ -111,7 +111,8 @@ def ids_of(values: Sequence[Any], place: Path) -> list[str]:
     for row, value in enumerate(values):
         if value is None or value == "":
             raise ToolError(f'{place}: row {row + 1} has no id; fill it in, or set id_column to "" to use the paths')
-        ids.append(readable_name(value) if isinstance(value, str) else str(value))
+        word = value if isinstance(value, str) else str(value)
+        ids.append(word if word.isascii() else readable_name(word))
     return ids
 
 

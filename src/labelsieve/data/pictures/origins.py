@@ -32,7 +32,7 @@ class Origin(Protocol):
 
     def path(self, row: int) -> str: ...
 
-    def problems(self) -> dict[int, str]: ...
+    def examined(self) -> "tuple[Origin, dict[int, str]]": ...
 
     def digest(self, by_content: bool) -> str: ...
 
@@ -44,12 +44,14 @@ class Files:
     root: Path
     paths: Sequence[str]
     outside: bool = False
+    stamps: NDArray[np.int64] | None = None  # (N, 2): size and time
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def take(self, index: Index) -> "Files":
-        return replace(self, paths=[self.paths[row] for row in index.tolist()])
+        stamps = None if self.stamps is None else self.stamps[index]
+        return replace(self, paths=[self.paths[row] for row in index.tolist()], stamps=stamps)
 
     def reference(self, row: int) -> Reference:
         return os.path.join(self.root, self.paths[row])  # noqa: PTH118 - a million of them
@@ -57,11 +59,12 @@ class Files:
     def path(self, row: int) -> str:
         return self.paths[row]
 
-    def problems(self) -> dict[int, str]:
-        """Rows whose file is missing, is no plain file, or leads out of the root; {row: reason}."""
+    def examined(self) -> tuple["Files", dict[int, str]]:
+        """With stamps; and the rows whose file is missing, no plain file, or outside of the root: {row: reason}."""
         found: dict[int, str] = {}
-        top, inside = os.path.realpath(self.root), {}
-        start = f"{self.root}{os.sep}"
+        stamps = np.zeros((len(self.paths), 2), np.int64)
+        top, start = os.path.realpath(self.root), f"{self.root}{os.sep}"
+        inside: dict[str, bool] = {}
         for row, path in enumerate(self.paths):
             full = path if path[:1] == "/" else start + path
             folder = path.rpartition("/")[0]
@@ -69,23 +72,31 @@ class Files:
                 inside[folder] = self.outside or _within(os.path.dirname(full), top)  # noqa: PTH120
             try:
                 seen = os.lstat(full)
-                if not inside[folder] or (stat.S_ISLNK(seen.st_mode) and not self.outside and not _within(full, top)):
+                if stat.S_ISLNK(seen.st_mode):
+                    inside_too = self.outside or _within(full, top)
+                    seen = os.stat(full)  # noqa: PTH116 - as text, for speed
+                    found |= {} if inside_too else {row: LEAVES}
+                if not inside[folder]:
                     found[row] = LEAVES
-                elif not stat.S_ISREG(seen.st_mode) and not stat.S_ISREG(os.stat(full).st_mode):  # noqa: PTH116
+                elif not stat.S_ISREG(seen.st_mode):
                     found[row] = "it is not a plain file"
+                stamps[row] = seen.st_size, seen.st_mtime_ns
             except FileNotFoundError:
                 found[row] = "there is no such file" if inside[folder] else LEAVES
             except (OSError, ValueError) as error:  # loops of links, names too long or with a NUL
                 found[row] = f"it cannot be reached ({getattr(error, 'strerror', None) or error})"
-        return found
+        return replace(self, stamps=stamps), found
 
     def digest(self, by_content: bool) -> str:
         total = hashlib.sha256()
-        if not by_content:
-            total.update(os.fsencode(os.path.realpath(self.root)) + b"\0\0")
-        for row, path in enumerate(self.paths):
-            full = str(self.reference(row))
-            total.update(os.fsencode(path) + b"\0" + (_content(full) if by_content else _stamp(full)))
+        for start in range(0, len(self.paths), 4096):
+            total.update(os.fsencode("\0".join(self.paths[start : start + 4096])) + b"\0")
+        if by_content:
+            for row in range(len(self.paths)):
+                total.update(_content(str(self.reference(row))))
+        else:
+            stamps = self.examined()[0].stamps if self.stamps is None else self.stamps
+            total.update(os.fsencode(os.path.realpath(self.root)) + np.ascontiguousarray(stamps).tobytes())
         return total.hexdigest()
 
 
@@ -111,8 +122,9 @@ class ArrowRows:
     def path(self, row: int) -> str:
         return f"{self.files[self.shards[row]].name}#{int(self.rows[row])}"
 
-    def problems(self) -> dict[int, str]:
-        return {}
+    def examined(self) -> "tuple[ArrowRows, dict[int, str]]":
+        """Nothing to find out before the files are read."""
+        return self, {}
 
     def digest(self, by_content: bool) -> str:
         total = hashlib.sha256(f"{self.column} {self.outside}".encode())
@@ -130,7 +142,7 @@ def _within(path: str, top: str) -> bool:
 
 def _stamp(path: str) -> bytes:
     try:
-        seen = os.stat(path)  # noqa: PTH116 - a million of them
+        seen = os.stat(path)  # noqa: PTH116 - as text, as in `Files`
     except OSError:
         return b"gone\n"
     return b"%d %d\n" % (seen.st_size, seen.st_mtime_ns)
