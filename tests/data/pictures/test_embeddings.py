@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 import torch
 
@@ -81,10 +79,12 @@ def test_npy_with_labels_beside_it(name: str, tmp_path: Path) -> None:
     check(open_pictures(tmp_path / "v.npy", PictureOptions(labels_file=moved)).collection)
 
 
-@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.list_(pa.float32(), 4), pa.large_list(pa.float64())])
-def test_parquet(kind: Any, tmp_path: Path) -> None:
-    columns = {"embedding": pa.array(VECTORS.tolist(), kind), "label": pa.array(LABELS.tolist()), "id": pa.array(range(6))}
-    pa.parquet.write_table(pa.table(columns), tmp_path / "v.parquet", row_group_size=4)
+@pytest.mark.parametrize("kind", ["list", "fixed", "large"])
+def test_parquet(kind: str, tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kinds = {"list": pa.list_(pa.float64()), "fixed": pa.list_(pa.float32(), 4), "large": pa.large_list(pa.float64())}
+    columns = {"embedding": pa.array(VECTORS.tolist(), kinds[kind]), "label": pa.array(LABELS.tolist()), "id": pa.array(range(6))}
+    parquet.write_table(pa.table(columns), tmp_path / "v.parquet", row_group_size=4)
     assert recognise(tmp_path / "v.parquet").kind == "embeddings"
     found = load_embeddings(tmp_path / "v.parquet")
     check(found)
@@ -92,7 +92,8 @@ def test_parquet(kind: Any, tmp_path: Path) -> None:
 
 
 def test_parquet_of_uneven_lists(tmp_path: Path) -> None:
-    pa.parquet.write_table(pa.table({"vector": [[1.0, 2.0], [1.0]], "label": ["a", "b"]}), tmp_path / "v.parquet")
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"vector": [[1.0, 2.0], [1.0]], "label": ["a", "b"]}), tmp_path / "v.parquet")
     with pytest.raises(ToolError, match='"vector": row 2 has 1 numbers, row 1 has 2'):
         load_embeddings(tmp_path / "v.parquet")
 

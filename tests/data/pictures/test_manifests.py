@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from labelsieve.data.pictures.labels import name_labels, number_labels
@@ -35,7 +33,8 @@ def folder(tmp_path: Path) -> Path:
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     names = list(rows[0])
     if path.suffix == ".parquet":
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), path)
     elif path.suffix == ".jsonl":
         path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n", "utf-8")
     else:
@@ -197,6 +196,7 @@ def test_broken_json_lines(folder: Path) -> None:
 
 
 def test_a_broken_parquet_file(folder: Path) -> None:
+    pytest.importorskip("pyarrow")
     (folder / "t.parquet").write_text("x")
     with pytest.raises(ToolError, match="not a whole Parquet file"):
         opened(folder / "t.parquet")

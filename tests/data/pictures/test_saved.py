@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from labelsieve.data.pictures.opening import open_pictures
@@ -15,6 +14,7 @@ from labelsieve.errors import ToolError, UsageError
 
 from .made import noise, save
 
+pa = pytest.importorskip("pyarrow")
 LABEL = {"names": ["cat", "dog", "emu"], "_type": "ClassLabel"}
 
 

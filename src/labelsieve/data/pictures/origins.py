@@ -6,6 +6,7 @@ A stamp is what tells that a picture is still the same one: its relative path, s
 import hashlib
 import os
 import stat
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,7 +63,7 @@ class Files:
     def examined(self) -> tuple["Files", dict[int, str]]:
         """With stamps; and the rows whose file is missing, no plain file, or outside of the root: {row: reason}."""
         found: dict[int, str] = {}
-        stamps = np.zeros((len(self.paths), 2), np.int64)
+        stamps = array("q", bytes(16 * len(self.paths)))  # written one by one, which NumPy is slow at
         top, start = os.path.realpath(self.root), f"{self.root}{os.sep}"
         inside: dict[str, bool] = {}
         for row, path in enumerate(self.paths):
@@ -80,12 +81,13 @@ class Files:
                     found[row] = LEAVES
                 elif not stat.S_ISREG(seen.st_mode):
                     found[row] = "it is not a plain file"
-                stamps[row] = seen.st_size, seen.st_mtime_ns
+                stamps[2 * row] = seen.st_size
+                stamps[2 * row + 1] = seen.st_mtime_ns
             except FileNotFoundError:
                 found[row] = "there is no such file" if inside[folder] else LEAVES
             except (OSError, ValueError) as error:  # loops of links, names too long or with a NUL
                 found[row] = f"it cannot be reached ({getattr(error, 'strerror', None) or error})"
-        return replace(self, stamps=stamps), found
+        return replace(self, stamps=np.frombuffer(stamps, np.int64).reshape(-1, 2)), found
 
     def digest(self, by_content: bool) -> str:
         total = hashlib.sha256()
