@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.data.npz import read_npz
 from labelsieve.method.diagnostics import precision_recall
 from labelsieve.report.charts import Curve
 from labelsieve.report.demo import DemoReport, DemoRow, Suspect
@@ -51,8 +52,7 @@ def found_by(run: Run) -> Found:
     flagged[order] = [row["is_label_issue"] == "True" for row in rows]
     score[order] = [float(row["label_score"]) for row in rows]
     suggested[order] = [number[row["predicted_label"]] for row in rows]
-    with np.load(run.folder.scores, allow_pickle=False) as arrays:
-        losses = arrays["loss"].mean(0)
+    losses = read_npz(run.folder.scores)["loss"].mean(0)
     return Found(order, flagged, (truth.labels != data.labels).numpy(), suggested, score, losses)
 
 

@@ -4,7 +4,6 @@ import shlex
 from pathlib import Path
 
 from labelsieve.cli.console import console
-from labelsieve.cli.durations import parse_duration
 from labelsieve.cli.progress import follow, say_summary
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config
@@ -25,9 +24,8 @@ def going(out: Path, config: Config, resume: bool) -> Run:
     return take_up(out)
 
 
-def finish(run: Run, time_limit: str | None) -> None:
-    """Train to the end or to the limit, and say what came out."""
-    limit = parse_duration(time_limit) if time_limit else None
+def finish(run: Run, limit: float | None) -> None:
+    """Train to the end or to the limit (seconds), and say what came out."""
     path = run.folder.path
     if run.done:
         console.print(f"{path}: already done, {run.epoch} epochs")

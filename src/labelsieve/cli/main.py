@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli import demo, doctor, evaluate, presets, resume, train
+from labelsieve.cli import bench, demo, doctor, evaluate, presets, resume, train
 from labelsieve.errors import ToolError
 from labelsieve.version import __version__
 
@@ -43,6 +43,7 @@ app.command("resume")(resume.resume)
 app.command("evaluate")(evaluate.evaluate)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
+app.command("bench")(bench.bench)
 
 
 def main() -> None:

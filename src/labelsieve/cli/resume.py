@@ -15,7 +15,9 @@ def resume(
     time_limit: TimeLimit = None,
 ) -> None:
     """Go on with RUN; on the same machine the result is the one an unbroken run gives."""
+    from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish
     from labelsieve.runs.train import take_up
 
-    finish(take_up(run, source=absolute(data) if data else None, device=device), time_limit)
+    seconds = parse_duration(time_limit) if time_limit else None
+    finish(take_up(run, source=absolute(data) if data else None, device=device), seconds)

@@ -30,11 +30,18 @@ def train(
     settings: Settings = None,
     time_limit: TimeLimit = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with RUN if it exists.")] = False,
+    slim_checkpoint: Annotated[
+        bool, typer.Option("--slim-checkpoint", help="At a stop, also leave RUN/slim: a checkpoint in files of at most 16 MiB.")
+    ] = False,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="On a GPU, only kernels that repeat bit for bit; slower.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the configuration and what would be made; make nothing.")
     ] = False,
 ) -> None:
     """Train on DATA and find its wrong labels."""
+    from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish, going
     from labelsieve.errors import UsageError
     from labelsieve.runs.resolve import resolve
@@ -45,9 +52,11 @@ def train(
         "network": network,
         "seed": seed,
         "device": device,
-        "data.noise": noise,
+        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:")) else noise,
         "data.limit": limit,
         "training.epochs": epochs,
+        "output.slim_checkpoint": slim_checkpoint or None,
+        "engine.deterministic": deterministic or None,
     }
     config = resolve(absolute(data), named=preset, options=options, settings=settings or ())
     if dry_run:
@@ -57,7 +66,8 @@ def train(
         return
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")
-    finish(going(out, config, resume), time_limit)
+    seconds = parse_duration(time_limit) if time_limit else None
+    finish(going(out, config, resume), seconds)
 
 
 def absolute(source: str) -> str:

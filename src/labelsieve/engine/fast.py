@@ -16,7 +16,7 @@ from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.capture import Captured
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
-from labelsieve.method.learner import Learner
+from labelsieve.method.learner import Learner, see
 from labelsieve.method.stages import Step
 
 PRECISIONS = ("float32", "bf16")
@@ -53,42 +53,26 @@ def be_deterministic() -> None:
     torch.backends.cudnn.deterministic = True
 
 
-class Forward:
-    """A network's forward pass in a precision, compiled or not: normalised pictures in, (logits, v) out."""
-
-    def __init__(
-        self, network: nn.Module, device: torch.device, speed: Speed, compiled: Callable[..., tuple[Tensor, Tensor]]
-    ) -> None:
-        self.network = network
-        self.kind = device.type
-        self.low = speed.precision == "bf16"
-        self.call = compiled
-
-    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.autocast(self.kind, dtype=torch.bfloat16, enabled=self.low):
-            return self.call(self.network, x)
-
-
-def forward(network: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """A function of the network, not the network itself, so that both networks share what is compiled."""
-    result: tuple[Tensor, Tensor] = network(x)
-    return result
-
-
 class FastEngine(PlainEngine):
     def __init__(self, data: NoisyData, views: Views, device: torch.device | str, eval_batch: int, speed: Speed) -> None:
         super().__init__(data, views, device, eval_batch)
         self.speed = speed
-        self._call = torch.compile(forward, dynamic=False) if speed.compile else forward
+        self._see = torch.compile(see, dynamic=False) if speed.compile else see
         self._prepared: dict[tuple[int, str], tuple[tuple[object, ...], Step]] = {}
         if self.device.type == "cuda":
             torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
             torch.backends.cudnn.allow_tf32 = speed.precision != "float32"
 
     def adopt(self, learner: Learner) -> None:
-        learner.run = Forward(learner.network, self.device, self.speed, self._call)
+        learner.see = self.see
         if learner.judge is not None and self.speed.capture:
             learner.judge.prepare = self.captured
+        if learner.judge is not None and self.speed.compile:
+            learner.judge.risk = torch.compile(learner.judge.risk, dynamic=False)
+
+    def see(self, network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.speed.precision == "bf16"):
+            return self._see(network, pixels, mean, std)
 
     def place(self, tensor: Tensor) -> Tensor:
         """Through pinned memory: a copy from plain memory would wait for all the steps queued before it."""

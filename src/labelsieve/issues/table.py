@@ -3,8 +3,6 @@
 `label_score` is in [0, 1], low = suspicious; most suspicious first.
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,11 +36,12 @@ class LabelIssues:
         ]
 
     def to_csv(self) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(self.rows())
-        return text.getvalue()
+        return "".join(",".join(map(_quoted, row)) + "\n" for row in (COLUMNS, *self.rows()))
+
+
+def _quoted(text: str) -> str:
+    """A field as RFC 4180 wants it; the csv module leaves a lone carriage return bare, which no reader takes back."""
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
 
 
 def rank(

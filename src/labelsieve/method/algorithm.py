@@ -58,6 +58,8 @@ def learn(learners: Sequence[Learner], recipe: Recipe, engine: Engine, prior: Te
             losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
             terms += (finite(losses, epoch, learners[r]),)
         yield Epoch(epoch, phase, terms, seen, by_loss, by_prototype)
+    for learner in learners:  # a run taken up here has set no learning rate yet, and the prototypes learn once more
+        learner.set_lr(recipe.lr_at(recipe.epochs - 1))
     yield Epoch(recipe.epochs, "final", (), *divide(learners, recipe, engine))
 
 

@@ -5,7 +5,7 @@ momentum averages of the embeddings of their (pseudo-)class; only the projector 
 loss; pseudo-labels come from the mean of the classifier's and the prototypes' softmax.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +30,12 @@ def pseudo_labels(probs: Tensor, scores: Tensor, labels: Tensor, confident: floa
     return torch.where(sure, predicted, labels), sure | (given > 1 / probs.shape[1])
 
 
+def contrastive_loss(scores: Tensor, labels: Tensor, kept: Tensor) -> Tensor:
+    """The prototypical contrastive loss: cross-entropy of scores (N, K) over the prototypes, mean over the kept rows."""
+    losses = F.cross_entropy(scores, labels, reduction="none")
+    return (losses * kept).sum() / kept.sum().clamp_min(1)
+
+
 class ContrastiveCleaner:
     """Unit prototypes by momentum, a linear projector by SGD. A teacher's `clean` mask is ignored: that is the ablation."""
 
@@ -49,7 +55,8 @@ class ContrastiveCleaner:
         self.confident, self.batch = confident, batch
         self.lr, self.momentum, self.weight_decay, self.seed = lr, momentum, weight_decay, seed
         self.learnt_ = 0
-        self.prepare: Prepare = plainly  # an engine may put a faster way here
+        self.prepare: Prepare = plainly  # an engine may put a faster way here, and here:
+        self.risk: Callable[..., Tensor] = contrastive_loss
         self.projector_: Projector | None = None
         self.prototypes_: Tensor | None = None  # (K, d), unit length
         self.optimiser_: torch.optim.Optimizer | None = None
@@ -88,8 +95,7 @@ class ContrastiveCleaner:
         assert self.prototypes_ is not None and self.optimiser_ is not None
         kept = kept * weight
         embeddings = self._embed(features)
-        losses = F.cross_entropy(embeddings @ self.prototypes_.T / self.temperature, labels, reduction="none")
-        loss = (losses * kept).sum() / kept.sum().clamp_min(1)
+        loss = self.risk(embeddings @ self.prototypes_.T / self.temperature, labels, kept)
         descend(self.optimiser_, loss)
         with torch.no_grad():
             members = F.one_hot(labels, len(self.prototypes_)).to(embeddings.dtype) * kept.unsqueeze(1)

@@ -1,13 +1,16 @@
 """What one plain pass of one network over the training set leaves behind: the only thing a cleaner ever sees."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from torch import Tensor
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Row i belongs to sample i: given label, loss, softmax and feature. No pictures, no true labels."""
+    """Row i belongs to sample i: given label, loss, softmax and feature. No pictures, no true labels, no gradients.
+
+    Tensors are cut from their graph here, so nothing that a cleaner learns can reach the backbone (section 4.1).
+    """
 
     labels: Tensor  # (N,) int64
     losses: Tensor  # (N,)
@@ -21,6 +24,8 @@ class Evidence:
                 f"evidence columns differ in length: {len(self.labels)} labels, {len(self.losses)} losses, "
                 f"{len(self.probs)} probs, {len(self.features)} features"
             )
+        for column in fields(self):
+            object.__setattr__(self, column.name, getattr(self, column.name).detach())
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -11,12 +11,15 @@ from labelsieve.method.cleaners import Cleaner, MixtureCleaner
 from labelsieve.method.momentum import changed_by, momenta, part, restore_momenta, set_lr, sgd
 from labelsieve.method.recipe import Recipe
 
+See = Callable[[nn.Module, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
 
 class Judge(Cleaner, Protocol):
     """A cleaner by prototypes: it has a learning rate, which drops with the network's, and can classify."""
 
     lr: float
     prepare: Prepare
+    risk: Callable[..., Tensor]  # what a step of it descends
 
     @property
     def cosine(self) -> float:
@@ -24,6 +27,12 @@ class Judge(Cleaner, Protocol):
 
     def classify(self, features: Tensor) -> Tensor:
         """Scores (N, K) of features (N, D)."""
+
+
+def see(network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
+    """(logits, v) of pixels 0..255; a function of the network, so that both networks share what is compiled of it."""
+    result: tuple[Tensor, Tensor] = network(((pixels.float() - mean) / std).contiguous(memory_format=torch.channels_last))
+    return result
 
 
 class Learner:
@@ -42,7 +51,9 @@ class Learner:
     ) -> None:
         self.number = number
         self.network = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.run: Callable[[Tensor], tuple[Tensor, Tensor]] = self.network  # an engine may put a faster form here
+        self.see: Callable[[nn.Module, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] = (
+            see  # an engine may put a faster form here
+        )
         self.optimiser = sgd(self.network.parameters(), recipe.lr, recipe.momentum, recipe.weight_decay)
         self.teacher = teacher
         self.judge = judge
@@ -55,8 +66,7 @@ class Learner:
 
         Normalisation is affine and mixing shares add up to 1, so pixels may be mixed before they are normalised.
         """
-        normalised = (pixels.float() - self.mean) / self.std
-        return self.run(normalised.contiguous(memory_format=torch.channels_last))
+        return self.see(self.network, pixels, self.mean, self.std)
 
     def set_lr(self, lr: float) -> None:
         """Ruling 4: the prototypes' learning rate drops by the same factor as the network's."""

@@ -11,9 +11,8 @@ from torch import Tensor
 
 
 def sharpen(probs: Tensor, temperature: float) -> Tensor:
-    """p^(1/T), renormalised over classes: (N, K)."""
-    powered = probs.clamp_min(1e-12) ** (1 / temperature)
-    return powered / powered.sum(1, keepdim=True)
+    """p^(1/T), renormalised over classes: (N, K). Through logarithms: a low T would power every share down to 0."""
+    return torch.softmax(probs.clamp_min(1e-12).log() / temperature, 1)
 
 
 def refine(given: Tensor, guessed: Tensor, w: Tensor, temperature: float) -> Tensor:

@@ -46,8 +46,9 @@ def momenta(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def restore_momenta(optimiser: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
-    for i, parameter in enumerate(optimised(optimiser)):
-        optimiser.state[parameter]["momentum_buffer"].copy_(state[f"momentum.{i}"])
+    """Momenta from `state`; one that is not there (a slim checkpoint has none) starts at zero."""
+    for name, momentum in momenta(optimiser).items():
+        momentum.copy_(state[name]) if name in state else momentum.zero_()
 
 
 def part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

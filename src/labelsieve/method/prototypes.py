@@ -5,7 +5,7 @@ network: features arrive without gradient, so none can reach the backbone.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -67,7 +67,8 @@ class PrototypeCleaner:
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
         self.depth, self.cosine, self.seed = depth, cosine, seed
         self.learnt_ = 0  # calls of learn so far: names the next call's random order
-        self.prepare: Prepare = plainly  # an engine may put a faster way here
+        self.prepare: Prepare = plainly  # an engine may put a faster way here, and here:
+        self.risk: Callable[..., Tensor] = equations.prototype_loss
         self.projector_: Projector | None = None
         self.prototypes_: nn.Parameter | None = None
         self.optimiser_: torch.optim.Optimizer | None = None
@@ -108,16 +109,8 @@ class PrototypeCleaner:
     ) -> Tensor:
         """One SGD step on L_C. Shapes are static: a short last batch is filled up with rows of weight 0."""
         assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
-        loss = equations.prototype_loss(
-            self.projector_(features),
-            scaled(self.prototypes_, self.cosine),
-            labels,
-            clean,
-            predicted,
-            confident,
-            self.alpha,
-            weight,
-        )
+        prototypes = scaled(self.prototypes_, self.cosine)
+        loss = self.risk(self.projector_(features), prototypes, labels, clean, predicted, confident, self.alpha, weight)
         descend(self.optimiser_, loss)
         return loss.detach()
 

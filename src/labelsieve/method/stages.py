@@ -59,10 +59,12 @@ def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Ten
     step = engine.prepare(learner, warm_up_step, learner, recipe)
     labels = engine.given()
     batch = recipe.warmup_batch
-    order = cycled(torch.arange(len(labels)), -(-len(labels) // batch) * batch, _stream(recipe, epoch, learner, 0))
+    order = cycled(
+        torch.arange(len(labels)), -(-len(labels) // batch) * batch, _stream(recipe, epoch, learner, streams.WARM_UP_ORDER)
+    )
     terms = []
     for chunk, rows in enumerate(order.split(CHUNK * batch)):
-        views = engine.weak(rows, _stream(recipe, epoch, learner, 1, chunk))
+        views = engine.weak(rows, _stream(recipe, epoch, learner, streams.WARM_UP_VIEWS, chunk))
         given = labels[engine.place(rows)]
         terms += [step(x, y) for x, y in zip(views.split(batch), given.split(batch))]
     return torch.stack(terms)
@@ -112,7 +114,7 @@ def epoch_plan(learner: Learner, division: Division, recipe: Recipe, epoch: int)
         u = torch.arange(len(clean))
     batch = recipe.batch
     steps = math.ceil(len(x) / batch)
-    generator = _stream(recipe, epoch, learner, 2)
+    generator = _stream(recipe, epoch, learner, streams.PLAN)
     labelled = cycled(x, steps * batch, generator).view(steps, batch)
     unlabelled = cycled(u, steps * batch, generator).view(steps, batch)
     partners = torch.stack([torch.randperm(4 * batch, generator=generator) for _ in range(steps)])
@@ -136,8 +138,8 @@ def _inputs(
     """The inputs of some steps, their views made in bulk: each step's pictures stand together as x1, x2, u1, u2."""
     x, u = plan.labelled[some], plan.unlabelled[some]
     rows = torch.stack((x, x, u, u), 1).flatten()
-    weak = engine.weak(rows, _stream(recipe, epoch, learner, 3, chunk))
-    strong = engine.strong(rows, _stream(recipe, epoch, learner, 4, chunk)) if recipe.strong_views else weak
+    weak = engine.weak(rows, _stream(recipe, epoch, learner, streams.WEAK, chunk))
+    strong = engine.strong(rows, _stream(recipe, epoch, learner, streams.STRONG, chunk)) if recipe.strong_views else weak
     placed = engine.place(x)
     partners, shares, lambdas = (engine.place(t[some]) for t in (plan.partners, plan.shares, plan.lambdas))
     size = 4 * recipe.batch
@@ -150,5 +152,5 @@ def cycled(rows: Tensor, length: int, generator: torch.Generator) -> Tensor:
     return torch.cat(passes)[:length]
 
 
-def _stream(recipe: Recipe, epoch: int, learner: Learner, *purpose: int) -> torch.Generator:
-    return streams.seeded(recipe.seed, streams.DRAWS, epoch, learner.number, *purpose)
+def _stream(recipe: Recipe, epoch: int, learner: Learner, purpose: int, chunk: int = 0) -> torch.Generator:
+    return streams.seeded(recipe.seed, purpose, epoch, learner.number, chunk)

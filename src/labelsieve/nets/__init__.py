@@ -21,5 +21,5 @@ def build(name: str, channels: int, classes: int, seed: int) -> nn.Module:
     if name not in NETWORKS:
         raise UsageError(f'network "{name}" is not known{suggest(name, NETWORKS)}; there are: {", ".join(NETWORKS)}')
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed every GPU, which is not forked here
         return NETWORKS[name](channels, classes)

@@ -107,7 +107,7 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
 
 def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, device: torch.device) -> Learner:
     classes, channels = len(found.train.classes), found.train.shape[0]
-    network = nets.build(config.network, channels, classes, seed=1_000_003 * config.seed + number)
+    network = nets.build(config.network, channels, classes, seed=(1_000_003 * config.seed + number) % 2**63)
     teacher, judge = cleaners_for(config, number)
     return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device)
 

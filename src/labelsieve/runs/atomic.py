@@ -1,5 +1,6 @@
 """Writes that are either whole or absent, also when the process is killed or the disk is full half-way through."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -8,19 +9,24 @@ from pathlib import Path
 
 from labelsieve.errors import ToolError
 
+SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP)
+
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
     """Turn what the disk refuses into a `ToolError` with the place and the remedy."""
     try:
         yield
-    except PermissionError as error:
-        raise ToolError(f"{path}: not writable ({error.strerror}); choose another place with --out") from None
     except OSError as error:
-        raise ToolError(
-            f"{path}: could not be written ({error.strerror or error}); free some space or mend the disk, then run "
-            f"`labelsieve resume`: what was written before is whole"
-        ) from None
+        raise ToolError(f"{path}: could not be written ({error.strerror or error}); {_remedy(error)}") from None
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in PLACE:
+        return "make the place writable, or choose another with --out"
+    first = "free some space" if error.errno in SPACE else "mend the disk"
+    return f"{first}, then give the command again (for a run that had begun: `labelsieve resume`); older files are whole"
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -36,12 +42,15 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
         _flush(path.parent)
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    def write(draft: Path) -> None:
+        draft.write_bytes(content)
+
+    write_file(path, write)
+
+
 def write_text(path: Path, text: str) -> None:
-    write_file(path, lambda draft: _write_text(draft, text))
-
-
-def _write_text(draft: Path, text: str) -> None:
-    draft.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())
 
 
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:

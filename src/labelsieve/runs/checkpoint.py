@@ -13,13 +13,16 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from labelsieve.errors import ToolError
 from labelsieve.runs import atomic
+from labelsieve.runs.slim import joined, shards, slim
 
 FORMAT = 1
+STATE = "state.safetensors"
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,47 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     """Write it as the newest one; what stood there before goes afterwards."""
     suffix = "-done" if checkpoint.facts.get("done") else ""
     target = folder / f"epoch-{checkpoint.epoch:06d}{suffix}"
-    before = [path for path in folder.glob("epoch-*") if path != target]
     if target.exists():  # the same epoch again, after a resume: by construction the same content
         return
     facts = {"format": FORMAT, "epoch": checkpoint.epoch, **checkpoint.facts}
     tensors = {name: value.detach().cpu().contiguous() for name, value in checkpoint.tensors.items()}
 
     def write(draft: Path) -> None:
-        save_file(tensors, draft / "state.safetensors")
+        (draft / STATE).write_bytes(as_bytes(tensors))
         (draft / "state.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
     atomic.write_folder(target, write)
-    for path in before:
-        shutil.rmtree(path, ignore_errors=True)
+    tidy(folder, target)
+
+
+def save_slim(folder: Path, checkpoint: Checkpoint) -> None:
+    """The same in small files and with less in it (`slim`), beside the full one; the slim one before it is replaced."""
+    target = folder / f"epoch-{checkpoint.epoch:06d}"
+    if target.exists():
+        return
+    tensors = {name: value.detach().cpu().contiguous() for name, value in slim(checkpoint.tensors).items()}
+    groups = list(shards(tensors))
+    facts = {"format": FORMAT, "epoch": checkpoint.epoch, **checkpoint.facts, "slim": len(groups)}
+
+    def write(draft: Path) -> None:
+        for number, group in enumerate(groups):
+            (draft / f"part-{number:02d}.safetensors").write_bytes(as_bytes(group))
+        (draft / "state.json").write_text(json.dumps(facts), encoding="utf-8")
+
+    atomic.write_folder(target, write)
+    tidy(folder, target)
+
+
+def _read_slim(newest: Path) -> dict[str, Tensor]:
+    parts = sorted(newest.glob("part-*.safetensors"))
+    return joined({name: value for part in parts for name, value in load_file(part).items()})
+
+
+def tidy(folder: Path, keep: Path) -> None:
+    """Remove all checkpoints but one."""
+    for path in folder.glob("epoch-*"):
+        if path != keep:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def load(folder: Path) -> Checkpoint:
@@ -56,17 +87,24 @@ def load(folder: Path) -> Checkpoint:
     if not found:
         raise ToolError(f"{folder}: no checkpoint is left in this run, so it cannot go on; start a new run with --out elsewhere")
     newest = found[-1]
+    checkpoint = _read(newest)
+    tidy(folder, newest)  # a process killed before it could do so left older ones
+    return checkpoint
+
+
+def _read(newest: Path) -> Checkpoint:
     try:
         facts = json.loads((newest / "state.json").read_text(encoding="utf-8"))
-        tensors = load_file(newest / "state.safetensors")
+        tensors = _read_slim(newest) if facts.get("slim") else load_file(newest / STATE)
         if facts["format"] > FORMAT:
             raise ToolError(f"{newest}: written by a newer labelsieve; upgrade labelsieve to go on with this run")
         return Checkpoint(facts.pop("epoch"), tensors, facts)
     except FileNotFoundError as error:
         raise ToolError(
-            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing; the checkpoint was half deleted"
+            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing, so the checkpoint was half deleted; "
+            f"put it back, or start a new run with --out elsewhere"
         ) from None
-    except (json.JSONDecodeError, SafetensorError, KeyError, TypeError, OSError) as error:
+    except (ValueError, SafetensorError, KeyError, TypeError, AttributeError, OSError) as error:
         raise ToolError(f"{newest}: the checkpoint is damaged ({type(error).__name__}); restore it or start a new run") from None
 
 

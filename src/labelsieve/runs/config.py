@@ -78,6 +78,7 @@ class EngineConfig:
 @dataclass(frozen=True)
 class OutputConfig:
     checkpoint_seconds: float = 20.0  # at most this much work is lost by a kill
+    slim_checkpoint: bool = False  # at a stop, also one in small files for copying; see runs/slim.py for what it loses
     history_mib: int = 64  # bound on the memory of the scores' history
 
 
@@ -139,7 +140,10 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
         options = [option for option in get_args(hint) if option is not type(None)]
         if value is None or (isinstance(value, str) and value.lower() in ("none", "null", "")):
             return None
-        return coerce(value, options[0], key)
+        try:
+            return coerce(value, options[0], key)
+        except UsageError:
+            raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {value!r}') from None
     if hint is bool:
         if isinstance(value, bool):
             return value
@@ -149,14 +153,22 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
         return value
     elif hint in (int, float) and isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
-            number = float(value)
-            if hint is float:
-                return number
-            if number == int(number):
-                return int(number)
+            return _whole(value) if hint is int else float(value)
         except (ValueError, OverflowError):
             pass
     raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {value!r}')
+
+
+def _whole(value: int | float | str) -> int:
+    """A whole number in any spelling (12, "12", "1e3"); through a float only where it must be, for seeds have 63 bits."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            value = float(value)
+    if value != int(value):
+        raise ValueError(value)
+    return int(value)
 
 
 def type_name(hint: Any) -> str:

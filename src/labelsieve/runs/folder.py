@@ -5,9 +5,11 @@ issues.csv, model.safetensors + model.json. A folder that has a config.yaml is a
 """
 
 import csv
+import errno
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,10 @@ import numpy as np
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
+from labelsieve.runs.validate import validate
+
+# How file systems say that they cannot lock a folder (network ones do): a run there goes on without the guard.
+WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class RunFolder:
@@ -33,20 +39,30 @@ class RunFolder:
         self.model = path / "model.safetensors"
         self.model_facts = path / "model.json"
         self.checkpoints = path / "checkpoint"
+        self.slim = path / "slim"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":
         """A new folder with the configuration in it; whatever exists at `path` is left as it is and is an error."""
         folder = cls(path)
-        if path.exists():
+        with atomic.disk_errors(path):
             if folder.config.exists():
                 raise UsageError(f"{path}: a run is already there; go on with `labelsieve resume {path}` or choose another --out")
-            if not path.is_dir() or any(path.iterdir()):
+            if path.exists() and not folder.is_bare():
                 raise UsageError(f"{path}: it exists and is not a run; choose another --out")
-        with atomic.disk_errors(path):
-            folder.checkpoints.mkdir(parents=True)
-        atomic.write_text(folder.config, to_yaml(config))
+            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+        try:
+            atomic.write_text(folder.config, to_yaml(config))
+        except BaseException:
+            folder.discard()
+            raise
         return folder
+
+    def is_bare(self) -> bool:
+        """An empty folder, or what a process leaves that was killed before it could write the configuration."""
+        if not self.path.is_dir() or not {path.name for path in self.path.iterdir()} <= {"checkpoint", ".config.yaml.draft"}:
+            return False
+        return not self.checkpoints.exists() or (self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()))
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
@@ -57,30 +73,52 @@ class RunFolder:
             raise ToolError(f"{path}: config.yaml is missing, so this is no run folder or it was half deleted; start a new run")
         return folder
 
+    def sweep(self) -> None:
+        """Clear away the drafts of processes that were killed."""
+        for pattern in (".*.draft", ".*.part"):
+            for path in (*self.path.glob(pattern), *self.checkpoints.glob(pattern)):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+
+    def has_begun(self) -> bool:
+        """Is there anything of training? If so, a missing checkpoint is a loss and not a beginning."""
+        return self.environment.exists() or self.metrics.exists() or any(self.checkpoints.glob("epoch-*"))
+
     def read_config(self) -> Config:
-        return from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
+        try:
+            config = from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
+            validate(config)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ToolError(f"{self.config}: cannot be read ({error}); restore it or start a new run") from None
+        except UsageError as error:
+            raise ToolError(f"{self.config}: {error}") from None
+        return config
 
     def discard(self) -> None:
-        """Take back a folder that `create` made and that nothing has been trained in."""
-        if not self.environment.exists():
-            for path in (self.config, self.noise):
-                path.unlink(missing_ok=True)
-            for folder in (self.checkpoints, self.path):
-                if folder.is_dir() and not any(folder.iterdir()):
-                    folder.rmdir()
+        """Take back a folder that `create` has just made, and in which nothing has been trained."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     @contextmanager
     def only_one(self) -> Iterator[None]:
         """Hold the run against a second process; the lock falls with the process, however it ends."""
         with atomic.disk_errors(self.path):
-            handle = os.open(self.checkpoints, os.O_RDONLY)
+            handle = os.open(self.path, os.O_RDONLY)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock(handle)
             yield
-        except BlockingIOError:
-            raise ToolError(f"{self.path}: another process is training this run; wait for it or stop it first") from None
         finally:
             os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ToolError(f"{self.path}: another process is training this run; wait for it or stop it first") from None
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
 
     def write_json(self, path: Path, facts: Mapping[str, Any]) -> None:
         atomic.write_text(path, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")

@@ -46,6 +46,8 @@ class ScoreHistory:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        if not state:  # a slim checkpoint has none
+            return
         self.stride = int(state["stride"])
         if "epochs" in state:
             self.epochs = state["epochs"].tolist()

@@ -86,7 +86,7 @@ def load_model(path: Path, device: torch.device) -> Model:
         tensors = {name: value.to(device) for name, value in load_file(folder.model).items()}
         experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
         return Model(experts, facts, device)
-    except (json.JSONDecodeError, SafetensorError, KeyError, RuntimeError) as error:
+    except (ValueError, SafetensorError, KeyError, IndexError, TypeError, RuntimeError, OSError) as error:
         raise ToolError(
             f"{folder.model}: the model is damaged ({type(error).__name__}: {error}); resume or repeat the run"
         ) from None

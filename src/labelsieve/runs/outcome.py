@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save as as_bytes
 
 from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.issues.table import LabelIssues, rank
@@ -57,7 +57,8 @@ def write_model(folder: RunFolder, config: Config, learners: Sequence[Learner], 
         state = learner.state_dict()
         wanted = {k: v for k, v in state.items() if k.startswith(("network.", "judge.projector.", "judge.prototypes"))}
         tensors |= {f"{learner.number}.{name}": value.detach().cpu().contiguous() for name, value in wanted.items()}
-    atomic.write_file(folder.model, lambda draft: save_file(tensors, draft))
+    weights = as_bytes(tensors)
+    atomic.write_bytes(folder.model, weights)
     facts = {
         "labelsieve": __version__,
         "network": config.network,
@@ -68,6 +69,6 @@ def write_model(folder: RunFolder, config: Config, learners: Sequence[Learner], 
         "std": list(collection.std),
         "cleaner": config.cleaner,
         "cosine": 0.0 if learners[0].judge is None else learners[0].judge.cosine,
-        "sha256": hashlib.sha256(folder.model.read_bytes()).hexdigest(),
+        "sha256": hashlib.sha256(weights).hexdigest(),
     }
     folder.write_json(folder.model_facts, facts)

@@ -60,11 +60,12 @@ def fingerprint(rows: Rows) -> str:
 def begin(path: Path, config: Config) -> Run:
     """A new run in a new folder. If the data turn out not to be usable, the folder is taken back."""
     folder = RunFolder.create(path, config)
-    try:
-        return _start(folder, config)
-    except BaseException:
-        folder.discard()
-        raise
+    with folder.only_one():
+        try:
+            return _start(folder, config)
+        except BaseException:
+            folder.discard()
+            raise
 
 
 def take_up(path: Path, *, source: str | None = None, device: str | None = None) -> Run:
@@ -78,28 +79,21 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None)
         config = replace(config, data=replace(config.data, source=source))
     if device is not None:
         config = replace(config, device=device)
-    if not folder.environment.exists():
-        return _start(folder, config)
-    saved = checkpoint.load(folder.checkpoints)
-    rows = rows_for(config)
-    if fingerprint(rows) != saved.facts["fingerprint"]:
-        raise ToolError(
-            f"{config.data.source}: not the data this run began with (labels, noise or picture size differ); "
-            f"put the old data back, or name them with --data"
-        )
-    run = _assemble(folder, config, rows)
-    for learner in run.parts.learners:
-        learner.load_state_dict(_part(saved, f"learner{learner.number}"))
-    run.history.load_state_dict(_part(saved, "history"))
-    run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
-    keep = len(saved.facts["metrics"])
-    run.metrics = list(saved.facts["metrics"])
-    run.timings = folder.read_lines(folder.timings)[:keep]
-    return run
+    with folder.only_one():
+        folder.sweep()
+        return _go_on(folder, config) if folder.has_begun() else _start(folder, config)
 
 
-def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress]:
-    """Train from where the run stands. `stop` is asked after each epoch; when it says so, the run is left ready to resume."""
+def drive(
+    run: Run,
+    stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
+    watch: Callable[[Epoch], None] = lambda epoch: None,
+) -> Iterator[Progress]:
+    """Train from where the run stands. `stop` is asked after each epoch; when it says so, the run is left ready to resume.
+
+    `watch` is shown each epoch as the method leaves it, evidence included, for studies that look without touching.
+    """
     if run.done:
         return
     with run.folder.only_one():
@@ -109,6 +103,7 @@ def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[]
         epochs = learn(run.parts.learners, run.parts.recipe, run.parts.engine, run.parts.prior, run.epoch)
         for epoch in _guarded(epochs, run):
             record = measure.record(epoch)
+            watch(epoch)
             seconds, began = clock() - began, clock()
             run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
             run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
@@ -117,11 +112,12 @@ def drive(run: Run, stop: Callable[[], bool] = lambda: False, clock: Callable[[]
             stopping = not run.done and stop()
             if stopping or run.done:
                 _write_outcome(run, epoch)
-            if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
-                _save(run)
-                saved_at = clock()
             run.folder.write_lines(run.folder.metrics, run.metrics)
             run.folder.write_lines(run.folder.timings, run.timings)
+            # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
+            if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
+                _save(run, at_stop=stopping or run.done)
+                saved_at = clock()
             notes = tuple(note for note in record.get("notes", ()) if note not in said)
             said.update(notes)
             yield Progress(run.epoch, run.parts.recipe.epochs, record, seconds, notes)
@@ -155,6 +151,59 @@ def _start(folder: RunFolder, config: Config) -> Run:
     return run
 
 
+def _go_on(folder: RunFolder, config: Config) -> Run:
+    slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
+    saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
+    rows = rows_for(config)
+    if fingerprint(rows) != saved.facts.get("fingerprint"):
+        raise ToolError(
+            f"{config.data.source}: not the data this run began with (labels, noise or picture size differ); "
+            f"put the old data back, or name them with --data"
+        )
+    run = _assemble(folder, config, rows)
+    try:
+        _restore(run, saved)
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ToolError(
+            f"{folder.checkpoints}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "
+            f"changed or damaged: put it back as it was, or start a new run"
+        ) from None
+    _mend(run)
+    return run
+
+
+def _mend(run: Run) -> None:
+    """Write again what was deleted and can be made from the rest; what cannot be made is an error."""
+    folder, noise = run.folder, run.rows.noise
+    if noise is not None and not folder.noise.exists():
+        label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
+    if not folder.environment.exists():
+        folder.write_json(folder.environment, environment(run.parts.engine.device))
+    if not run.done:
+        return
+    if not folder.metrics.exists():
+        folder.write_lines(folder.metrics, run.metrics)
+    if not (folder.model.exists() and folder.model_facts.exists()):
+        write_model(folder, run.config, run.parts.learners, run.rows.collection)
+    lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
+    if lost:
+        raise ToolError(
+            f"{folder.path}: the run is done, but {' and '.join(lost)} was deleted and cannot be made again without training; "
+            f"put it back, or start a new run with --out elsewhere"
+        )
+
+
+def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
+    for learner in run.parts.learners:
+        learner.load_state_dict(_part(saved, f"learner{learner.number}"))
+    run.history.load_state_dict(_part(saved, "history"))
+    run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
+    for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
+        learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
+    run.metrics = list(saved.facts["metrics"])
+    run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
+
+
 def _assemble(folder: RunFolder, config: Config, rows: Rows) -> Run:
     history = ScoreHistory(len(rows.data), config.output.history_mib)
     return Run(folder, config, rows, parts_for(config, rows), history, [], [])
@@ -165,11 +214,14 @@ def _measure(run: Run) -> Measure:
     return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners)
 
 
-def _save(run: Run) -> None:
+def _save(run: Run, at_stop: bool = False) -> None:
     tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
     tables["history"] = run.history.state_dict()
     facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done}
-    checkpoint.save(run.folder.checkpoints, checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts))
+    state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
+    checkpoint.save(run.folder.checkpoints, state)
+    if run.config.output.slim_checkpoint and at_stop:
+        checkpoint.save_slim(run.folder.slim, state)
 
 
 def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:

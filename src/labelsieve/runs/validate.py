@@ -2,7 +2,7 @@
 
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.errors import ToolError, UsageError, suggest
-from labelsieve.runs.config import Config
+from labelsieve.runs.config import VERSION, Config
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
 CLEANERS = ("gmm-agn", "gmm-awr", "cpc-agn", "cpc-awr", "contrastive")
@@ -15,6 +15,8 @@ def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
 
 def validate(config: Config) -> None:
     """A `UsageError` that names the first setting out of its range."""
+    if config.version != VERSION:
+        raise UsageError(f'setting "version" is {config.version}; it names the form of the file, and must stay {VERSION}')
     choice("method", config.method, METHODS)
     choice("cleaner", config.cleaner, CLEANERS)
     choice("training.prior", config.training.prior, ("uniform", "given"))
@@ -32,7 +34,7 @@ def validate(config: Config) -> None:
         ("training.lambda_u", training.lambda_u, 0, 1e6),
         ("training.ramp_epochs", training.ramp_epochs, 0, 1e6),
         ("training.temperature", training.temperature, 1e-3, 10),
-        ("training.beta", training.beta, 1e-3, 1e3),
+        ("training.beta", training.beta, 0.05, 1e3),
         ("training.prior_weight", training.prior_weight, 0, 1e6),
         ("cleaning.mixture_threshold", cleaning.mixture_threshold, 0, 1),
         ("cleaning.mixture_memory", cleaning.mixture_memory, 1, 100),
@@ -49,6 +51,7 @@ def validate(config: Config) -> None:
         ("output.checkpoint_seconds", config.output.checkpoint_seconds, 0, 1e9),
         ("output.history_mib", config.output.history_mib, 0, 1e6),
         ("seed", config.seed, 0, 2**63 - 1),
+        ("data.noise_seed", config.data.noise_seed, 0, 2**63 - 1),
     ]
     for key, value, low, high in ranges:
         if value is not None and not low <= value <= high:

@@ -1,0 +1,155 @@
+"""Which prototypes judge better than the mixture that teaches them? One run, many judges beside it, all on the same evidence.
+
+`python -m labelsieve.benchmark.judges DATA --out RUN --table FILE.csv` trains (or goes on with) a run and lets every variant
+learn from each epoch's evidence, without any say in the training. Measured is the AUC of clean against wrong labels on the
+training set; the test set is not looked at.
+"""
+
+import csv
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from torch import Tensor
+
+from labelsieve.method.algorithm import PEERS, Epoch
+from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
+from labelsieve.method.diagnostics import auc
+from labelsieve.runs.config import Config
+from labelsieve.runs.train import Run
+
+# name -> settings of the judge, and of what it is taught and shown
+VARIANTS: dict[str, dict[str, Any]] = {
+    "ruled (linear, d 128, plain features, 1 pass)": {},
+    "class-agnostic teacher": {"per_class": False},
+    "class-aware teacher": {"per_class": True},
+    "2 layers": {"depth": 2},
+    "cosine, scale 10": {"cosine": 10.0},
+    "unit features": {"unit": True},
+    "3 passes": {"passes": 3},
+    "alpha 1": {"alpha": 1.0},
+    "lr / 10": {"lr": 0.002},
+    "features of weak views": {"weak": True},
+    "mean of the last 5 scores": {"memory": 5},
+}
+
+
+class Shadow:
+    """One variant for both networks."""
+
+    def __init__(self, name: str, settings: dict[str, Any], run: Run) -> None:
+        self.name = name
+        self.own_teacher = settings.get("per_class")
+        self.unit, self.weak = settings.get("unit", False), settings.get("weak", False)
+        known = {key: settings[key] for key in ("depth", "cosine", "passes", "alpha", "lr") if key in settings}
+        base: dict[str, Any] = {"dim": run.config.cleaning.dim, "lr": run.config.training.lr, "batch": run.config.training.batch}
+        memory = run.config.cleaning.mixture_memory
+        self.teachers = [MixtureCleaner(per_class=bool(self.own_teacher), memory=memory) for _ in PEERS]
+        self.judges = [PrototypeCleaner(**(base | known), seed=100 + r) for r, _ in PEERS]
+        self.scores: list[deque[Tensor]] = [deque(maxlen=settings.get("memory", 1)) for _ in PEERS]
+        capture = getattr(run.parts.engine, "captured", None)
+        if capture is not None and run.parts.engine.device.type == "cuda":
+            for judge in self.judges:
+                judge.prepare = capture
+
+    def watch(self, epoch: Epoch, weak: Sequence[Tensor], threshold: float, right: Tensor) -> list[float | None]:
+        """Learn from the epoch as the run's own prototypes do, then judge; the AUC for each network."""
+        by_loss = list(epoch.by_loss)
+        if self.own_teacher is not None:
+            for teacher, seen in zip(self.teachers, epoch.seen):
+                teacher.learn(seen)
+            by_loss = [teacher.judge(seen) for teacher, seen in zip(self.teachers, epoch.seen)]
+        found = []
+        for r, peer in PEERS:
+            seen = replace(epoch.seen[r], features=self._features(epoch.seen[r].features))
+            shown = replace(seen, features=self._features(weak[r])) if self.weak else seen
+            self.judges[r].learn(shown, by_loss[peer] > threshold)
+            self.scores[r].append(self.judges[r].judge(seen))
+            found.append(auc(torch.stack(list(self.scores[r])).mean(0), right))
+        return found
+
+    def _features(self, features: Tensor) -> Tensor:
+        return torch.nn.functional.normalize(features, dim=1) * features.shape[1] ** 0.5 if self.unit else features
+
+
+class Study:
+    """All variants beside one run; a row of the table for each of them and each epoch."""
+
+    def __init__(self, run: Run) -> None:
+        assert run.rows.truth is not None
+        self.run = run
+        self.right = (run.rows.truth.labels == run.rows.data.labels).to(run.parts.engine.device)
+        self.shadows = [Shadow(name, settings, run) for name, settings in VARIANTS.items()]
+        self.rows: list[dict[str, Any]] = []
+
+    def watch(self, epoch: Epoch) -> None:
+        if not epoch.seen:
+            return
+        weak = [self._weak_features(r, epoch.index) for r, _ in PEERS]
+        threshold = self.run.parts.recipe.mixture_threshold
+        self._add(epoch, "the teacher: mixture over the losses", [auc(chance, self.right) for chance in epoch.by_loss])
+        for shadow in self.shadows:
+            self._add(epoch, shadow.name, shadow.watch(epoch, weak, threshold, self.right))
+
+    def _add(self, epoch: Epoch, name: str, found: Sequence[float | None]) -> None:
+        known = [value for value in found if value is not None]
+        mean = sum(known) / len(known) if known else None
+        self.rows.append({"epoch": epoch.index + 1, "judge": name, "auc": mean, "first": found[0], "second": found[1]})
+
+    @torch.no_grad()
+    def _weak_features(self, r: int, epoch: int) -> Tensor:
+        engine, learner = self.run.parts.engine, self.run.parts.learners[r]
+        rows = torch.arange(len(self.run.rows.data))
+        views = engine.weak(rows, torch.Generator().manual_seed(epoch))
+        return engine.predict(learner, views).features
+
+    def write(self, path: Path) -> None:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, ("epoch", "judge", "auc", "first", "second"))
+            writer.writeheader()
+            writer.writerows(self.rows)
+
+    def table(self, last: int = 5) -> list[tuple[str, float, float]]:
+        """(judge, mean AUC over the last epochs, difference from the teacher), best first."""
+        epochs = sorted({row["epoch"] for row in self.rows})[-last:]
+        means: dict[str, float] = {}
+        for name in dict.fromkeys(row["judge"] for row in self.rows):
+            values = [row["auc"] for row in self.rows if row["judge"] == name and row["epoch"] in epochs]
+            means[name] = sum(values) / len(values)
+        teacher = means["the teacher: mixture over the losses"]
+        return sorted(((name, value, value - teacher) for name, value in means.items()), key=lambda row: -row[1])
+
+
+def main(
+    data: Annotated[str, typer.Argument(help="As for `labelsieve train`.")],
+    out: Annotated[Path, typer.Option(help="The run folder; made, or gone on with.")],
+    table: Annotated[Path, typer.Option(help="Where to write every epoch's AUC of every judge, as CSV.")],
+    preset: Annotated[str | None, typer.Option(help="A named group of settings.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Wrong labels to make on purpose.")] = None,
+    until: Annotated[int, typer.Option(help="Stop after this epoch; `labelsieve resume` goes on without the study.")] = 10**9,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
+) -> None:
+    """Train a run with all judges beside it, and print how they rank."""
+    from labelsieve.cli.console import console
+    from labelsieve.cli.going import going
+    from labelsieve.cli.progress import line
+    from labelsieve.cli.train import absolute
+    from labelsieve.runs.resolve import resolve
+    from labelsieve.runs.train import drive
+
+    config: Config = resolve(absolute(data), named=preset, options={"data.noise": noise}, settings=settings or ())
+    run = going(out, config, resume=True)
+    study = Study(run)
+    for step in drive(run, stop=lambda: run.epoch >= until, watch=study.watch):
+        console.print(line(step))
+    study.write(table)
+    for name, value, gain in study.table():
+        console.print(f"{value:.4f}  {gain:+.4f}  {name}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

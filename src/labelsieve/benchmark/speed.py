@@ -1,0 +1,215 @@
+"""How fast is this machine, and how near does a whole epoch come to the network's own limit? All in one process.
+
+The ceiling is the network alone, in the engine's own form (compiled and captured where the device can): images/s trained
+at 4 batches and inferred at 6. `engine_fraction` is the time the ceiling needs for an epoch's forward and backward passes
+over the time the epoch takes.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from labelsieve.data.noisy_data import Collection, Held, NoisyData
+from labelsieve.method.algorithm import divide
+from labelsieve.method.learner import Learner
+from labelsieve.method.momentum import descend
+from labelsieve.method.stages import CHUNK, Division, train, warm_up
+from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.config import Config
+
+
+@dataclass
+class Bench:
+    """Seconds by part, and what follows from them."""
+
+    device: str
+    shape: dict[str, Any]
+    startup_s: float = 0.0  # from the start of `measure` to the end of the first step
+    ceiling: dict[str, float] = field(default_factory=dict)  # images/s
+    parts_s: dict[str, float] = field(default_factory=dict)
+    epoch_s: float = 0.0
+    engine_fraction: float = 0.0
+    peak_gib: float | None = None
+
+
+def made_rows(samples: int, classes: int, shape: tuple[int, int, int], seed: int = 0) -> Rows:
+    """Pictures of noise in the shape of CIFAR: speed does not depend on what is in them."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.randint(256, (samples, *shape), dtype=torch.uint8, generator=generator)
+    labels = torch.randint(classes, (samples,), generator=generator)
+    ids, names = tuple(map(str, range(samples))), tuple(map(str, range(classes)))
+    data = NoisyData(images, labels, ids, names)
+    held = Held(images[: max(samples // 5, 1)], labels[: max(samples // 5, 1)])
+    half = (0.5,) * shape[0]
+    return Rows(data, None, held, Collection("made", data, None, held, half, half), None)
+
+
+class Clock:
+    """Wall time of device work: the queue is emptied before and after."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def seconds(self, work: Callable[[], object], repeats: int = 3) -> float:
+        """The median of `repeats` runs, after one that does not count."""
+        work()
+        return median(self.once(work) for _ in range(repeats))
+
+    def once(self, work: Callable[[], object]) -> float:
+        self._settle()
+        began = time.perf_counter()
+        work()
+        self._settle()
+        return time.perf_counter() - began
+
+    def _settle(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def measure(config: Config, rows: Rows, labelled: int, say: Callable[[str], None], repeats: int = 3) -> Bench:
+    """Measure everything once; `labelled` is |X|, how many samples count as clean in the epoch that is timed."""
+    began = time.perf_counter()
+    parts = parts_for(config, rows)
+    clock = Clock(parts.engine.device)
+    recipe = parts.recipe
+    result = Bench(_device_words(parts), {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch})
+    first_batch = parts.engine.weak(torch.arange(recipe.warmup_batch), torch.Generator())
+    _first_step(parts, first_batch)
+    clock.once(lambda: None)
+    result.startup_s = time.perf_counter() - began
+    say(f"first step after {result.startup_s:.1f} s")
+
+    result.ceiling = ceiling(parts, rows, clock, repeats)
+    say("  ".join(f"{name} {value:,.0f}/s" for name, value in result.ceiling.items()))
+
+    division = Division(torch.ones(len(rows.data)), torch.arange(len(rows.data)) < labelled)
+    jobs: dict[str, Callable[[], object]] = {
+        "warm-up epoch, both networks": lambda: [warm_up(each, recipe, 0, parts.engine) for each in parts.learners],
+        "gather evidence, both networks": lambda: [parts.engine.gather(each) for each in parts.learners],
+        "mixtures, both networks": _mixtures(parts),
+        "stage 1, both networks": _stage_one(parts),
+        "augmentation of an epoch, both networks": lambda: _views(parts, labelled),
+        "test evaluation, both networks": lambda: [parts.engine.predict(each, held_images(rows)) for each in parts.learners],
+    }
+    for name, job in jobs.items():
+        result.parts_s[name] = clock.seconds(job, repeats)
+        say(f"{name}: {result.parts_s[name]:.3f} s")
+
+    result.epoch_s = clock.seconds(lambda: epoch(parts, division), repeats)
+    result.engine_fraction = _ideal(parts, labelled, result.ceiling) / result.epoch_s
+    if parts.engine.device.type == "cuda":
+        result.peak_gib = torch.cuda.max_memory_allocated() / 2**30
+    say(f"CPC epoch: {result.epoch_s:.3f} s, engine_fraction {result.engine_fraction:.3f}")
+    return result
+
+
+def epoch(parts: Parts, division: Division) -> None:
+    """What `learn` does in an epoch, with the partition's size fixed."""
+    divide(parts.learners, parts.recipe, parts.engine)
+    at = parts.recipe.warmup
+    for learner, peer in (parts.learners, parts.learners[::-1]):
+        train(learner, peer, division, parts.prior, parts.recipe, at, parts.engine)
+
+
+def ceiling(parts: Parts, rows: Rows, clock: Clock, repeats: int) -> dict[str, float]:
+    """Images/s of the network alone: trained at 4 batches, inferred at 6, bytes already on the device."""
+    learner, size = parts.learners[0], parts.recipe.batch
+    some = parts.engine.place(rows.data.images[: 6 * size])
+    steps = 20
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        loss = F.cross_entropy(learner.look(x)[0], y)
+        descend(learner.optimiser, loss)
+        return loss.detach()
+
+    @torch.no_grad()
+    def look(x: Tensor) -> Tensor:
+        return learner.look(x)[0]
+
+    labels = parts.engine.given()[: 4 * size]
+    saved = [tensor.detach().clone() for tensor in learner.tensors()]
+    learner.network.train()
+    trained = _fastest(parts, learner, "ceiling-train", step)
+    train_s = clock.seconds(lambda: [trained(some[: 4 * size], labels) for _ in range(steps)], repeats)
+    learner.network.eval()
+    looked = _fastest(parts, learner, "ceiling-look", look)
+    look_s = clock.seconds(lambda: [looked(some) for _ in range(steps)], repeats)
+    with torch.no_grad():
+        for tensor, value in zip(learner.tensors(), saved):
+            tensor.copy_(value)
+    return {"trained": steps * 4 * size / train_s, "inferred": steps * len(some) / look_s}
+
+
+def _fastest(parts: Parts, learner: Learner, name: str, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    captured = getattr(parts.engine, "captured", None)
+    speed = getattr(parts.engine, "speed", None)
+    return captured(learner, name, step, learner.tensors, ()) if captured and speed and speed.capture else step
+
+
+def _ideal(parts: Parts, labelled: int, rates: dict[str, float]) -> float:
+    """Seconds the ceiling needs for an epoch: 4 batches trained and 6 inferred a step, and the pass that gathers evidence."""
+    batch = parts.recipe.batch
+    steps = -(-labelled // batch)
+    samples = len(parts.engine.given())
+    trained, inferred = steps * 4 * batch, steps * 6 * batch + samples
+    return len(parts.learners) * (trained / rates["trained"] + inferred / rates["inferred"])
+
+
+def _mixtures(parts: Parts) -> Callable[[], object]:
+    seen = [parts.engine.gather(learner) for learner in parts.learners]
+    return lambda: [_mixture(learner, evidence) for learner, evidence in zip(parts.learners, seen)]
+
+
+def _mixture(learner: Learner, evidence: Any) -> Tensor:
+    learner.teacher.learn(evidence)
+    return learner.teacher.judge(evidence)
+
+
+def _stage_one(parts: Parts) -> Callable[[], object]:
+    seen = [parts.engine.gather(learner) for learner in parts.learners]
+    clean = torch.arange(len(seen[0]), device=parts.engine.device) % 2 == 0
+    judges = [learner.judge for learner in parts.learners if learner.judge is not None]
+
+    def work() -> None:
+        for judge, each in zip(judges, seen):
+            judge.learn(each, clean)
+            judge.judge(each)
+
+    return work
+
+
+def _views(parts: Parts, labelled: int) -> None:
+    batch = parts.recipe.batch
+    left = -(-labelled // batch)
+    for _ in parts.learners:
+        for first in range(0, left, CHUNK):
+            rows = torch.arange(4 * batch * min(CHUNK, left - first)) % len(parts.engine.given())
+            parts.engine.weak(rows, torch.Generator())
+            parts.engine.strong(rows, torch.Generator())
+
+
+def _first_step(parts: Parts, pixels: Tensor) -> None:
+    from labelsieve.method.steps import warm_up_step
+
+    learner = parts.learners[0]
+    learner.network.train()
+    step = parts.engine.prepare(learner, warm_up_step, learner, parts.recipe)
+    step(pixels, parts.engine.given()[: len(pixels)])
+
+
+def held_images(rows: Rows) -> Tensor:
+    assert rows.test is not None
+    return rows.test.images
+
+
+def _device_words(parts: Parts) -> str:
+    from labelsieve.runs.environment import describe
+
+    return describe(parts.engine.device)

@@ -1,0 +1,81 @@
+"""Real processes and real signals: SIGKILL, Ctrl-C, and a second process on the same run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import TINY, Shell
+from runs.tiny import arrays_file, contents, pictures
+
+EPOCHS = ("--set", "training.epochs=5", "--set", "training.warmup=2")
+
+
+@contextmanager
+def process(*words: object) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "labelsieve", *map(str, words)]
+    environment = dict(os.environ, PYTHONUNBUFFERED="1")
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+        assert running.stdout is not None
+        running.stdout.close()
+
+
+def wait_for(running: subprocess.Popen[str], moment: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not moment():
+        assert running.poll() is None and time.monotonic() < until, running.communicate()[0]
+        time.sleep(0.0005)
+
+
+def lines(path: Path) -> int:
+    return len(path.read_bytes().splitlines()) if path.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def larger(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Enough pictures for an epoch to take a while."""
+    return arrays_file(tmp_path_factory.mktemp("data") / "larger.npz", **pictures(96))
+
+
+def test_sigkill_at_the_start_and_while_a_checkpoint_is_written(tmp_path: Path, shell: Shell, larger: str) -> None:
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    moments: list[Callable[[], bool]] = [
+        lambda: (run / "config.yaml").exists(),
+        lambda: lines(run / "metrics.jsonl") >= 3 and any((run / "checkpoint").glob(".epoch-*.draft")),
+    ]
+    for moment in moments:
+        words = ("resume", run) if run.exists() else ("train", larger, "--out", run, *TINY, *EPOCHS)
+        with process(*words) as running:
+            wait_for(running, moment)
+            running.send_signal(signal.SIGKILL)
+            assert running.wait() == -signal.SIGKILL
+    assert shell("resume", run).code == 0
+    assert shell("train", larger, "--out", whole, *TINY, *EPOCHS).code == 0
+    assert contents(run) == contents(whole)
+
+
+def test_ctrl_c_stops_after_the_epoch_and_a_second_process_is_refused(tmp_path: Path, shell: Shell, larger: str) -> None:
+    run = tmp_path / "run"
+    with process("train", larger, "--out", run, *TINY, "--set", "training.epochs=1000") as running:
+        wait_for(running, lambda: lines(run / "metrics.jsonl") >= 2)
+        second = shell("resume", run)
+        assert second.code == 1 and "another process is training this run" in second.err
+        running.send_signal(signal.SIGINT)
+        said, _ = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert "stopping after this epoch" in said and f"labelsieve resume {run}" in said and "Traceback" not in said
+    done = lines(run / "metrics.jsonl")
+    assert [folder.name for folder in (run / "checkpoint").iterdir()] == [f"epoch-{done:06d}"]
+    again = shell("resume", run, "--time-limit", "0.001s")
+    assert again.code == 0 and f"stopped after epoch {done + 1} of 1000" in again.out

@@ -1,0 +1,187 @@
+"""Each verb does what it says: train, resume, evaluate, presets, doctor, --version, --help, --dry-run."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.conftest import TINY, Shell
+from labelsieve.runs.config import dotted_keys
+from labelsieve.runs.presets import PRESETS
+from labelsieve.version import __version__
+from runs.tiny import FILES, arrays_file, contents, pictures
+
+# What makes a start slow; none of it may be needed to show a help text.
+HEAVY = ("torch", "numpy", "sklearn", "scipy", "PIL", "safetensors")
+
+
+def test_help_is_quick_and_imports_nothing_heavy() -> None:
+    code = (
+        "import resource, sys\n"
+        "sys.argv = ['labelsieve', '--help']\n"
+        "from labelsieve.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])\n"
+        "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "print(used.ru_utime + used.ru_stime)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *text, imported, seconds = done.stdout.splitlines()
+    for verb in ("demo", "train", "resume", "evaluate", "presets", "doctor"):
+        assert any(line.strip().startswith(verb) for line in text)
+    assert imported == "[]"
+    assert float(seconds) < 0.5
+
+
+@pytest.mark.parametrize("verb", ["demo", "train", "resume", "evaluate", "presets", "doctor"])
+def test_every_verb_explains_itself(shell: Shell, verb: str) -> None:
+    answer = shell(verb, "--help")
+    assert answer.code == 0 and "Usage" in answer.out
+
+
+def test_version(shell: Shell) -> None:
+    answer = shell("--version")
+    assert (answer.code, answer.out) == (0, f"labelsieve {__version__}\n")
+
+
+def test_an_unknown_verb_or_option_is_wrong_use(shell: Shell) -> None:
+    assert shell("trian").code == 2
+    assert shell("train", "digits", "--epoch-count", "3").code == 2
+
+
+def test_presets_are_listed_shown_and_their_keys(shell: Shell) -> None:
+    listed = shell("presets")
+    assert listed.code == 0 and all(name in listed.out for name in PRESETS)
+    shown = shell("presets", "cifar100-sym90")
+    assert shown.code == 0 and "training.lambda_u" in shown.out and "150.0" in shown.out
+    keys = shell("presets", "--keys")
+    assert [line.split()[0] for line in keys.out.splitlines()[1:]] == list(dotted_keys())
+    unknown = shell("presets", "cifar100-sym9")
+    assert unknown.code == 2 and 'did you mean "cifar100-sym90"' in unknown.err
+
+
+def test_doctor_names_what_is_installed_and_the_device(shell: Shell) -> None:
+    answer = shell("doctor")
+    assert answer.code == 0
+    for word in (__version__, "torch", "numpy", "device", "cores", sys.version.split()[0]):
+        assert word in answer.out
+
+
+def test_train_makes_a_whole_folder_and_says_where(tmp_path: Path, shell: Shell, source: str) -> None:
+    out = tmp_path / "new" / "[run] of [/mine]"  # brackets are no markup
+    answer = shell("train", source, "--out", out, *TINY)
+    assert answer.code == 0, answer.err
+    assert {path.name for path in out.iterdir()} == FILES
+    assert f"done: {out}" in answer.out
+    assert "epoch 1/2" in answer.out and "loss" in answer.out and "accuracy" in answer.out and "clean" in answer.out
+    assert all(path.stat().st_mode & 0o444 for path in out.rglob("*"))
+
+
+def test_an_existing_run_is_never_overwritten(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    before = contents(run)
+    answer = shell("train", source, "--out", run, *TINY)
+    assert answer.code == 2 and f"labelsieve resume {run}" in answer.err
+    other = shell("train", source, "--out", run, *TINY, "--seed", 7, "--resume")
+    assert other.code == 2 and "other settings" in other.err
+    same = shell("train", source, "--out", run, *TINY, "--resume")
+    assert same.code == 0 and "already done" in same.out
+    assert contents(run) == before
+
+
+def test_what_is_no_run_is_left_alone(tmp_path: Path, shell: Shell) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("dear")
+    (tmp_path / "file").write_text("dear")
+    for path in (tmp_path / "thesis", tmp_path / "file"):
+        answer = shell("train", "digits", "--out", path)
+        assert answer.code == 2 and "is not a run" in answer.err
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == (tmp_path / "file").read_text() == "dear"
+    missing = shell("resume", tmp_path / "nowhere")
+    assert missing.code == 2 and "labelsieve train" in missing.err
+    none = shell("resume", tmp_path / "thesis")
+    assert none.code == 1 and "config.yaml" in none.err
+
+
+def test_a_dry_run_makes_nothing(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    answer = shell("train", source, "--out", tmp_path / "run", "--dry-run", *TINY)
+    assert answer.code == 0 and sorted(tmp_path.rglob("*")) == before
+    settings, _, plan = answer.out.partition("# data:")
+    assert settings == (finished / "config.yaml").read_text()
+    assert "48 pictures" in plan and "1 epochs of warm-up" in plan and "would be made" in plan
+    assert "exists already" in shell("train", source, "--out", finished, "--dry-run", *TINY).out
+
+
+def test_a_time_limit_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:
+    run = tmp_path / "my run"
+    stopped = shell("train", source, "--out", run, *TINY, "--time-limit", "0.001s")
+    assert stopped.code == 0
+    assert "stopped after epoch 1 of 2" in stopped.out and f"labelsieve resume '{run}'" in stopped.out
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == 1
+    assert shell("evaluate", run).code == 0
+    gone_on = shell("resume", run)
+    assert gone_on.code == 0 and "epoch 2/2" in gone_on.out and "epoch 1/2" not in gone_on.out
+    assert contents(run) == contents(finished)
+
+
+def test_resume_finds_data_that_moved_and_refuses_others(tmp_path: Path, shell: Shell) -> None:
+    source = arrays_file(tmp_path / "a.npz")
+    run = tmp_path / "run"
+    assert shell("train", source, "--out", run, *TINY, "--time-limit", "0.001s").code == 0
+    (tmp_path / "a.npz").rename(tmp_path / "b.npz")
+    missing = shell("resume", run)
+    assert missing.code == 1 and "a.npz" in missing.err
+    other = arrays_file(tmp_path / "other.npz", labels=(pictures()["labels"] + 1) % 3)
+    refused = shell("resume", run, "--data", other)
+    assert refused.code == 1 and "not the data this run began with" in refused.err and "--data" in refused.err
+    assert shell("resume", run, "--data", f"arrays:{tmp_path / 'b.npz'}").code == 0
+
+
+def test_a_noise_file_is_found_from_any_folder(
+    tmp_path: Path, shell: Shell, source: str, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(finished / "noise.npz", tmp_path / "labels.npz")
+    monkeypatch.chdir(tmp_path)
+    tiny = [word for word in TINY if not word.startswith("data.noise")]
+    tiny = [word for word, after in zip(tiny, [*tiny[1:], ""]) if not (word == "--set" and after in ("--set", ""))]
+    words = ("train", source, "--out", "run", *tiny, "--noise", "file:labels.npz", "--time-limit", "0.001s")
+    assert shell(*words).code == 0
+    monkeypatch.chdir("/")
+    answer = shell("resume", tmp_path / "run")
+    assert answer.code == 0, answer.err
+    assert contents(tmp_path / "run")["model.safetensors"] == contents(finished)["model.safetensors"]
+
+
+def test_evaluate_finds_the_accuracy_of_the_last_epoch(shell: Shell, finished: Path) -> None:
+    records = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
+    last = [record["accuracy"] for record in records if "accuracy" in record][-1]
+    answer = shell("evaluate", finished, "--json")
+    found = json.loads(answer.out)
+    assert answer.code == 0 and found["pictures"] == 16
+    assert {name: found["accuracy"][name] for name in ("first", "second", "both")} == {
+        name: last[name] for name in ("first", "second", "both")
+    }
+    assert f"{last['both']:.2f} %" in shell("evaluate", finished).out
+
+
+def test_evaluate_says_what_does_not_fit(tmp_path: Path, shell: Shell, finished: Path) -> None:
+    other = shell("evaluate", finished, "digits")
+    assert other.code == 1 and "do not fit this model" in other.err
+    without = {key: value for key, value in pictures().items() if not key.startswith("test")}
+    np.savez(tmp_path / "untested.npz", **without)
+    untested = shell("evaluate", finished, f"arrays:{tmp_path / 'untested.npz'}")
+    assert untested.code == 1 and "no test pictures" in untested.err
+
+
+def test_the_module_runs_as_the_command_does() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "labelsieve", "--version"], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    assert done.stdout == f"labelsieve {__version__}\n"

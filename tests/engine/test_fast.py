@@ -1,0 +1,85 @@
+"""The fast engine against the plain one: the same weights after 20 steps, in float32."""
+
+import pytest
+import torch
+
+from labelsieve.engine.capture import Captured
+from labelsieve.errors import UsageError
+from labelsieve.method.learner import Learner
+from labelsieve.method.stages import Division, train, warm_up
+from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
+from labelsieve.runs.config import Config
+from labelsieve.runs.resolve import resolve
+
+SAMPLES = 640
+
+
+def config_for(device: str, *settings: str) -> Config:
+    options = {"data.noise": "sym:0.4", "data.limit": SAMPLES, "device": device}
+    return resolve("digits", options=options, settings=["engine.precision=float32", *settings])
+
+
+def rows() -> Rows:
+    return rows_for(config_for("cpu"))
+
+
+def twenty_steps(parts: Parts) -> dict[str, torch.Tensor]:
+    """10 steps of warm-up and 10 of mixed training on network 1, then stage 1: everything that is ever captured."""
+    first, second = parts.learners
+    warm_up(first, parts.recipe, 0, parts.engine)
+    division = Division(torch.linspace(0, 1, SAMPLES), torch.arange(SAMPLES) < SAMPLES - 1)
+    train(first, second, division, parts.prior, parts.recipe, 12, parts.engine)
+    seen = parts.engine.gather(first)
+    assert first.judge is not None
+    first.judge.learn(seen, (torch.arange(SAMPLES) % 3 > 0).to(seen.losses.device))
+    return {name: value.detach().cpu().double() for name, value in first.state_dict().items() if "teacher" not in name}
+
+
+def farthest(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    """The largest relative distance of any part of the state."""
+    assert one.keys() == other.keys()
+    return max(float((one[k] - other[k]).norm() / other[k].norm().clamp_min(1e-3)) for k in one)
+
+
+@pytest.mark.slow
+def test_compiled_steps_equal_plain_steps_on_a_cpu() -> None:
+    plain = twenty_steps(parts_for(config_for("cpu"), rows()))
+    fast = twenty_steps(parts_for(config_for("cpu", "engine.compile=true"), rows()))
+    assert farthest(fast, plain) < 1e-3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("compiled", ["false", "true"])
+def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str) -> None:
+    plain = twenty_steps(parts_for(config_for("cuda", "engine.compile=false", "engine.capture=false"), rows()))
+    fast = twenty_steps(parts_for(config_for("cuda", f"engine.compile={compiled}", "engine.capture=true"), rows()))
+    assert farthest(fast, plain) < 1e-3
+
+
+@pytest.mark.gpu
+def test_recording_a_step_changes_nothing() -> None:
+    parts = parts_for(config_for("cuda"), rows())
+    learner: Learner = parts.learners[0]
+    learner.network.train()
+    before = [tensor.detach().clone() for tensor in learner.tensors()]
+    pixels = parts.engine.images[:64]
+    labels = parts.engine.given()[:64]
+    from labelsieve.method.steps import warm_up_step
+
+    step = parts.engine.prepare(learner, warm_up_step, learner, parts.recipe)
+    assert isinstance(step, Captured)
+    step._record((pixels, labels))
+    for tensor, value in zip(learner.tensors(), before):
+        assert torch.equal(tensor.detach(), value)
+
+
+def test_capture_needs_cuda() -> None:
+    with pytest.raises(UsageError, match="CUDA"):
+        parts_for(config_for("cpu", "engine.capture=true"), rows())
+
+
+def test_bf16_on_a_cpu_trains_close_to_float32() -> None:
+    plain = twenty_steps(parts_for(config_for("cpu"), rows()))
+    low = twenty_steps(parts_for(config_for("cpu", "engine.precision=bf16"), rows()))
+    assert farthest(low, plain) < 0.5
+    assert all(value.isfinite().all() for value in low.values())

@@ -1,0 +1,86 @@
+"""The plain engine: evidence is one eval pass over plain pictures, in the rows' order."""
+
+import pytest
+import torch
+
+from labelsieve.data.augment import views_for
+from labelsieve.data.noisy_data import NoisyData
+from labelsieve.engine.plain import PlainEngine
+from labelsieve.method.cleaners import MixtureCleaner
+from labelsieve.method.learner import Learner
+from labelsieve.method.recipe import Recipe
+from labelsieve.nets import build
+
+MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
+
+
+@pytest.fixture
+def data() -> NoisyData:
+    g = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (37, 3, 8, 8), generator=g).to(torch.uint8)
+    return NoisyData(images, torch.arange(37) % 4, tuple(map(str, range(37))), tuple("abcd"))
+
+
+@pytest.fixture
+def learner() -> Learner:
+    return Learner(0, build("small", 3, 4, 0), Recipe(2, 1, 0), MEAN, STD, MixtureCleaner())
+
+
+def engine_of(data: NoisyData, batch: int = 512) -> PlainEngine:
+    return PlainEngine(data, views_for(data.shape, True), "cpu", batch)
+
+
+def test_evidence_by_hand(data: NoisyData, learner: Learner) -> None:
+    seen = engine_of(data).gather(learner)
+    network = learner.network.eval()
+    for i in range(len(data)):
+        pixels = [(data.images[i, c] / 255 - MEAN[c]) / STD[c] for c in range(3)]
+        with torch.no_grad():
+            logits, v = network(torch.stack(pixels).unsqueeze(0))
+        p = logits.softmax(1)[0]
+        torch.testing.assert_close(seen.probs[i], p, rtol=0, atol=1e-5)
+        torch.testing.assert_close(seen.losses[i], -p[data.labels[i]].log(), rtol=0, atol=1e-4)
+        torch.testing.assert_close(seen.features[i], v[0], rtol=0, atol=1e-4)
+    assert torch.equal(seen.labels, data.labels)
+
+
+@pytest.mark.parametrize("batch", [1, 5, 37, 100])
+def test_the_batch_does_not_matter(batch: int, data: NoisyData, learner: Learner) -> None:
+    whole, parts = engine_of(data).gather(learner), engine_of(data, batch).gather(learner)
+    torch.testing.assert_close(parts.losses, whole.losses, rtol=0, atol=1e-5)
+    torch.testing.assert_close(parts.features, whole.features, rtol=0, atol=1e-5)
+
+
+def test_looking_changes_no_state_and_carries_no_gradient(data: NoisyData, learner: Learner) -> None:
+    learner.network.train()
+    before = {name: value.clone() for name, value in learner.state_dict().items()}
+    seen = engine_of(data).gather(learner)
+    assert not seen.losses.requires_grad and not seen.features.requires_grad
+    assert all(torch.equal(value, before[name]) for name, value in learner.state_dict().items())
+
+
+def test_views_belong_to_their_rows_and_generator(data: NoisyData) -> None:
+    engine = engine_of(data)
+    rows = torch.tensor([5, 5, 30])
+    for make in (engine.weak, engine.strong):
+        first = make(rows, torch.Generator().manual_seed(1))
+        assert first.shape == (3, 3, 8, 8) and first.dtype == torch.uint8
+        assert torch.equal(first, make(rows, torch.Generator().manual_seed(1)))
+        assert not torch.equal(first, make(rows, torch.Generator().manual_seed(2)))
+
+
+def test_normalisation_is_that_of_pixels_in_0_to_1(learner: Learner) -> None:
+    """Normalising after mixing is the same as mixing what was normalised."""
+    g = torch.Generator().manual_seed(3)
+    first, second = torch.randint(0, 256, (2, 4, 3, 8, 8), generator=g).float()
+    learner.network.eval()
+    means, stds = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, STD))
+    mixed = 0.7 * (first / 255 - means) / stds + 0.3 * (second / 255 - means) / stds
+    with torch.no_grad():
+        expected, got = learner.network(mixed)[0], learner.look(0.7 * first + 0.3 * second)[0]
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_prepare_fixes_the_first_arguments(data: NoisyData, learner: Learner) -> None:
+    step = engine_of(data).prepare(learner, lambda a, b, c: torch.tensor([a, b, c]), 1, 2)
+    assert step(3).tolist() == [1, 2, 3]

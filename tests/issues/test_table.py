@@ -1,0 +1,85 @@
+"""The list of issues: exact columns, the most suspicious first, and any name survives the file."""
+
+import csv
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from labelsieve.issues.table import COLUMNS, LabelIssues, rank
+
+AWKWARD = ('comma, "quote"', "line\nfeed", "carriage\rreturn", "both\r\n", " spaces ", "Gänse 雪", "'", '""', ",")
+
+
+def made(seed: int = 0, count: int = 40, classes: int = 4) -> LabelIssues:
+    draws = np.random.default_rng(seed)
+    probs = draws.dirichlet(np.ones(classes), count)
+    ids = [f"id{i}" for i in range(count)]
+    names = [f"class {k}" for k in range(classes)]
+    return rank(ids, names, draws.integers(0, classes, count), probs, draws.random((2, count)), 0.5)
+
+
+def read(issues: LabelIssues) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(issues.to_csv(), newline="")))
+
+
+def test_the_columns_are_exactly_these() -> None:
+    assert made().to_csv().splitlines()[0] == "id,given_label,predicted_label,label_score,is_label_issue"
+    assert COLUMNS == ("id", "given_label", "predicted_label", "label_score", "is_label_issue")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_are_sorted_and_joined_by_sample(seed: int) -> None:
+    issues = made(seed)
+    rows = read(issues)
+    scores = [float(row["label_score"]) for row in rows]
+    assert scores == sorted(scores) and scores[0] >= 0 and scores[-1] <= 1
+    assert sorted(row["id"] for row in rows) == sorted(issues.ids)
+    for row in rows:
+        i = int(row["id"].removeprefix("id"))
+        assert row["given_label"] == f"class {issues.given[i]}"
+        assert row["predicted_label"] == f"class {issues.predicted[i]}"
+        assert float(row["label_score"]) == pytest.approx(issues.score[i], abs=1e-6)
+        assert row["is_label_issue"] == str(issues.score[i] <= 0.5 and issues.given[i] != issues.predicted[i])
+
+
+def test_worked_out_by_hand() -> None:
+    given = np.array([0, 1, 1, 0])
+    probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6]])
+    chances = np.array([[0.9, 0.2, 0.4, 0.5], [0.7, 0.0, 0.0, 0.5]])
+    rows = read(rank(["a", "b", "c", "d"], ["no", "yes"], given, probs, chances, 0.5))
+    assert [tuple(row.values()) for row in rows] == [
+        ("b", "yes", "no", "0.100000", "True"),
+        ("c", "yes", "no", "0.200000", "True"),
+        ("d", "no", "yes", "0.500000", "True"),  # not above tau
+        ("a", "no", "no", "0.800000", "False"),
+    ]
+
+
+def test_equal_scores_are_ordered_by_the_share_of_the_given_label() -> None:
+    probs = np.array([[0.6, 0.4], [0.1, 0.9], [0.3, 0.7]])
+    rows = read(rank(["a", "b", "c"], ["no", "yes"], np.zeros(3, int), probs, np.zeros((2, 3)), 0.5))
+    assert [row["id"] for row in rows] == ["b", "c", "a"]
+
+
+def test_scores_that_are_no_numbers_count_as_suspicious_and_stay_within_bounds() -> None:
+    chances = np.array([[np.nan, 1.5, -0.5, np.inf], [0.5, 1.5, -0.5, 0.5]])
+    issues = rank(list("abcd"), ["no", "yes"], np.zeros(4, int), np.full((4, 2), 0.5), chances, 0.5)
+    assert issues.score.tolist() == [0, 1, 0, 1]
+
+
+def test_awkward_names_survive() -> None:
+    count = len(AWKWARD)
+    given = np.arange(count)
+    issues = rank(list(AWKWARD), list(AWKWARD), given, np.eye(count)[::-1], np.random.default_rng(0).random((2, count)), 0.5)
+    rows = read(issues)
+    assert len(rows) == count
+    for row, i in zip(rows, issues.order):
+        assert (row["id"], row["given_label"], row["predicted_label"]) == (AWKWARD[i], AWKWARD[i], AWKWARD[count - 1 - i])
+
+
+def test_needs_no_torch() -> None:
+    code = "import sys, labelsieve.issues.table; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

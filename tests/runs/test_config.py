@@ -1,0 +1,203 @@
+"""Configurations: every key can be set, written and read back; what is wrong is named, with the nearest right thing."""
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.runs.config import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
+from labelsieve.runs.resolve import parse_settings, resolve
+from labelsieve.runs.validate import validate
+
+KEYS = dotted_keys()
+
+
+def another(key: str) -> tuple[str, Any]:
+    """A value other than the default, as text and as what it should become."""
+    hint, default = KEYS[key], value_at(Config(), key)
+    kind = next((option for option in get_args(hint) if option is not type(None)), hint)
+    if kind is bool:
+        return str(not default).lower(), not default
+    if kind is str:
+        return "something else", "something else"
+    number = kind((default or 0) + 3)
+    return str(number), number
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_key_can_be_set_and_comes_back_from_yaml(key: str) -> None:
+    if key == "version":
+        return
+    text, value = another(key)
+    config = override(Config(), parse_settings([f"{key}={text}"]))
+    assert value_at(config, key) == value and type(value_at(config, key)) is type(value)
+    assert [other for other in KEYS if value_at(config, other) != value_at(Config(), other)] == [key]
+    assert from_yaml(to_yaml(config), "here") == config
+
+
+def test_optional_keys_can_be_unset() -> None:
+    optional = [key for key, hint in KEYS.items() if type(None) in get_args(hint)]
+    assert optional == ["data.limit", "data.noise_seed", "cleaning.prototype_lr"]
+    for key in optional:
+        config = override(override(Config(), {key: 3}), {key: "none"})
+        assert value_at(config, key) is None
+
+
+@pytest.mark.parametrize("text", ["a: b", "Gänse & 雪", "x\ny", "'\"", "1e5", "no", "~", ""])
+def test_awkward_text_survives_yaml(text: str) -> None:
+    config = override(Config(), {"data.source": f"arrays:{text}", "network": text})
+    assert from_yaml(to_yaml(config), "here") == config
+
+
+@pytest.mark.parametrize("seed", [2**53 + 1, 2**62 + 1, 2**63 - 1])
+def test_long_seeds_stay_as_they_are(seed: int) -> None:
+    assert resolve("digits", options={"seed": seed}).seed == seed
+    config = resolve("digits", settings=[f"seed={seed}"])
+    assert config.seed == seed
+    assert from_yaml(to_yaml(config), "here").seed == seed
+
+
+@pytest.mark.parametrize(
+    ("hint", "given", "value"),
+    [
+        (int, "1e3", 1000),
+        (int, 5.0, 5),
+        (int, "-7", -7),
+        (float, "1e-3", 0.001),
+        (float, 2, 2.0),
+        (bool, "yes", True),
+        (bool, "0", False),
+        (int | None, "None", None),
+        (int | None, "4", 4),
+    ],
+)
+def test_spellings_that_are_understood(hint: Any, given: Any, value: Any) -> None:
+    found = coerce(given, hint, "key")
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "given", "words"),
+    [
+        (int, "2.5", "a whole number"),
+        (int, 2.5, "a whole number"),
+        (int, "", "a whole number"),
+        (int, "inf", "a whole number"),
+        (int, "nan", "a whole number"),
+        (int, True, "a whole number"),
+        (int, [1], "a whole number"),
+        (float, "fast", "a number"),
+        (float, None, "a number"),
+        (bool, "maybe", "true or false"),
+        (bool, 1, "true or false"),
+        (str, 3, "text"),
+        (str, None, "text"),
+        (int | None, "few", "a whole number or none"),
+    ],
+)
+def test_wrong_types_are_named(hint: Any, given: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=f'setting "some.key" must be {words}, not'):
+        coerce(given, hint, "some.key")
+
+
+def test_the_end_of_a_key_is_enough_where_it_is_the_only_one() -> None:
+    ends = [key.rpartition(".")[2] for key in KEYS]
+    for key, end in zip(KEYS, ends):
+        assert full_key(key) == key
+        if ends.count(end) == 1:
+            assert full_key(end) == key
+    assert full_key("epochs") == "training.epochs"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [("training.epoch", "training.epochs"), ("lamda_u", "lambda_u"), ("cleaning.tua", "cleaning.tau"), ("sed", "seed")],
+)
+def test_an_unknown_key_suggests_the_nearest(wrong: str, near: str) -> None:
+    with pytest.raises(UsageError, match=f'"{wrong}" is not known .did you mean "{near}"'):
+        full_key(wrong)
+
+
+def test_a_hopeless_key_points_to_the_list() -> None:
+    with pytest.raises(UsageError, match=r"is not known; `labelsieve presets --keys`"):
+        full_key("zzzzqqqq")
+
+
+@pytest.mark.parametrize("version", ["2", "99", "next", "1.5"])
+def test_a_newer_version_is_refused(version: str) -> None:
+    with pytest.raises(ToolError, match=r"config\.yaml: written by a newer labelsieve .*upgrade"):
+        from_yaml(f"version: {version}\nmethod: cpc\n", "config.yaml")
+
+
+@pytest.mark.parametrize("text", ["", "- 1\n", "just words", "a: [1", "training: {epochs: [}"])
+def test_what_is_no_configuration_is_said_to_be_none(text: str) -> None:
+    with pytest.raises(ToolError, match=r"config\.yaml: "):
+        from_yaml(text, "config.yaml")
+
+
+def test_missing_keys_take_their_defaults_and_unknown_ones_are_errors() -> None:
+    assert from_yaml("training: {epochs: 7}", "here") == override(Config(), {"training.epochs": 7})
+    with pytest.raises(ToolError, match='here: setting "training.epohcs" is not known'):
+        from_yaml("training: {epohcs: 7}", "here")
+    with pytest.raises(ToolError, match='here: setting "training"'):
+        from_yaml("training: 7", "here")
+
+
+OUT_OF_RANGE = {
+    "training.epochs": 0,
+    "training.warmup": -1,
+    "training.batch": 1,
+    "training.warmup_batch": 1,
+    "training.lr": 0,
+    "training.lr_drop": 1.1,
+    "training.lr_drop_factor": 0.5,
+    "training.momentum": 1,
+    "training.weight_decay": -1,
+    "training.lambda_u": -1,
+    "training.ramp_epochs": -1,
+    "training.temperature": 0,
+    "training.beta": 0,
+    "training.prior_weight": -1,
+    "training.prior": "flat",
+    "cleaning.mixture_threshold": 1.5,
+    "cleaning.mixture_memory": 0,
+    "cleaning.tau": -0.1,
+    "cleaning.prototype_warmup": 2,
+    "cleaning.alpha": -1,
+    "cleaning.dim": 0,
+    "cleaning.projector_depth": 9,
+    "cleaning.cosine": -1,
+    "cleaning.passes": 0,
+    "cleaning.prototype_lr": 0,
+    "engine.threads": -1,
+    "engine.eval_batch": 0,
+    "output.checkpoint_seconds": -1,
+    "output.history_mib": -1,
+    "data.limit": 1,
+    "seed": -1,
+    "data.noise_seed": -1,
+    "method": "guess",
+    "cleaner": "soap",
+    "version": 2,
+}
+
+
+@pytest.mark.parametrize("key", OUT_OF_RANGE)
+def test_values_out_of_range_are_named(key: str) -> None:
+    with pytest.raises(UsageError, match=key.replace(".", r"\.")):
+        validate(override(Config(), {key: OUT_OF_RANGE[key]}))
+
+
+def test_every_number_has_a_range() -> None:
+    numbers = {key for key, hint in KEYS.items() if hint in (int, float) or set(get_args(hint)) & {int, float}}
+    assert numbers <= set(OUT_OF_RANGE)
+    for key in numbers:
+        if KEYS[key] is float:
+            with pytest.raises(UsageError, match=key):
+                validate(override(Config(), {key: "nan"}))
+
+
+def test_the_default_is_valid_and_frozen() -> None:
+    validate(Config())
+    assert replace(Config(), seed=1) != Config()

@@ -1,0 +1,81 @@
+"""Runs of a fraction of a second: a few striped 8x8 pictures, two or three epochs; and what a finished run folder holds."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelsieve.runs.config import Config
+from labelsieve.runs.resolve import resolve
+from labelsieve.runs.train import Run, begin, drive, take_up
+
+SETTINGS = {
+    "training.epochs": 2,
+    "training.warmup": 1,
+    "training.batch": 16,
+    "training.warmup_batch": 16,
+    "training.lr_drop": 0.6,  # before the last epoch, so that a resumed run must find the dropped rate
+    "cleaning.prototype_warmup": 0.0,
+    "cleaning.mixture_memory": 2,
+    "cleaning.dim": 8,
+    "engine.threads": 1,
+    "output.checkpoint_seconds": 0,
+    "device": "cpu",
+    "data.noise": "sym:0.3",
+}
+# What a finished run holds, as bytes that must not depend on how often it was killed. Timings are not among them.
+SAME = ("config.yaml", "noise.npz", "environment.json", "metrics.jsonl", "issues.csv", "model.safetensors", "model.json")
+FILES = {*SAME, "scores.npz", "timings.jsonl", "checkpoint"}
+
+
+def pictures(count: int = 48, classes: int = 3, seed: int = 0) -> dict[str, Any]:
+    """Pictures (count, 8, 8) with a bright stripe where their class says; the first third again as test set."""
+    labels = np.arange(count) % classes
+    images = np.random.default_rng(seed).integers(0, 60, (count, 8, 8)).astype(np.uint8)
+    for image, label in zip(images, labels):
+        image[2 * label : 2 * label + 2] += 150
+    held = slice(0, count // 3)
+    return {
+        "images": images,
+        "labels": labels,
+        "test_images": images[held],
+        "test_labels": labels[held],
+        "mirror": np.array(False),
+    }
+
+
+def arrays_file(path: Path, **changes: Any) -> str:
+    """The pictures as an .npz, some of its arrays replaced; the source as the command line names it."""
+    np.savez(path, **(pictures() | changes))
+    return f"arrays:{path}"
+
+
+def tiny_config(source: str, **changes: Any) -> Config:
+    """`__` stands for the dot: training__lr=1."""
+    return resolve(source, options=SETTINGS | {key.replace("__", "."): value for key, value in changes.items()})
+
+
+def whole(path: Path, config: Config) -> Run:
+    """A new run, trained to its end."""
+    run = begin(path, config)
+    for _ in drive(run):
+        pass
+    return run
+
+
+def to_the_end(path: Path) -> Run:
+    """A run taken up and trained to its end."""
+    run = take_up(path)
+    for _ in drive(run):
+        pass
+    return run
+
+
+def contents(path: Path) -> dict[str, Any]:
+    """Everything of a finished run that must not depend on how it got there."""
+    found: dict[str, Any] = {name: (path / name).read_bytes() for name in SAME if (path / name).exists()}
+    with np.load(path / "scores.npz", allow_pickle=False) as arrays:
+        found |= {f"scores.{name}": (arrays[name].dtype.str, arrays[name].shape, arrays[name].tobytes()) for name in arrays.files}
+    found["checkpoints"] = [folder.name for folder in (path / "checkpoint").iterdir()]
+    found["state"] = (next((path / "checkpoint").iterdir()) / "state.safetensors").read_bytes()
+    return found
