@@ -87,12 +87,12 @@ def crashed(task: Task) -> list[Any]:
 
 def serve() -> None:
     """Tasks from standard input, answers to standard output, a line of JSON each."""
-    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="ascii")
     os.dup2(2, 1)  # whatever a library prints must not get between the answers
-    print("ready", file=answers, flush=True)
+    answers.write("ready\n")
     for line in sys.stdin:
         try:
             answer: dict[str, Any] = {"answers": perform(json.loads(line))}
         except OSError as error:
             answer = {"error": error.strerror or str(error)}
-        print(json.dumps(answer), file=answers, flush=True)
+        answers.write(json.dumps(answer) + "\n")
