@@ -108,7 +108,7 @@ def checked_held(held: Held, data: NoisyData, place: str) -> Held:
     if images.shape[1:] != data.images.shape[1:]:
         raise ToolError(
             f"{place}: test pictures have the shape {tuple(images.shape[1:])}, "
-            f"training pictures {data.shape}; give both the same channels, height and width"
+            f"training pictures {tuple(data.images.shape[1:])}; give both the same channels, height and width"
         )
     _check_range(labels, len(data.classes), f"{place}, test set")
     return held

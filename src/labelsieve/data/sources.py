@@ -13,8 +13,10 @@ from labelsieve.data.arrays import load_arrays
 from labelsieve.data.cifar import load_cifar10, load_cifar100
 from labelsieve.data.digits import load_digits
 from labelsieve.data.draws import Draws, stratified_rows
+from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
 from labelsieve.data.noisy_data import Collection, Truth
+from labelsieve.data.pictures.opening import load_pictures
 from labelsieve.errors import UsageError, suggest
 
 Loader = Callable[[Path | None], Collection]
@@ -25,6 +27,8 @@ SOURCES: dict[str, Loader] = {
     "cifar100": load_cifar100,
     "fashion-mnist": load_fashion,
     "arrays": load_arrays,
+    "embeddings": load_embeddings,
+    "pictures": load_pictures,
 }
 FORMS = {
     "digits": "digits",
@@ -32,6 +36,8 @@ FORMS = {
     "cifar100": "cifar100:PATH",
     "fashion-mnist": "fashion-mnist[:PATH]",
     "arrays": "arrays:FILE.npz",
+    "embeddings": "embeddings:FILE",
+    "pictures": "pictures:PATH",
 }
 SUBSET_STREAM, SUBSET_SEED = 2, 0
 

@@ -1,0 +1,187 @@
+"""Vectors with labels and no pictures go in (.npz, .npy or Parquet); a `Collection` comes out.
+
+The vectors stand where pictures stand: `NoisyData.images` is float32 (N, D), so `images.ndim == 2` tells them from
+pictures. `mean` and `std` are per dimension (D,), of the vectors as they are; nothing is mirrored.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from labelsieve.data.noisy_data import (
+    Collection,
+    Held,
+    NoisyData,
+    Truth,
+    checked,
+    checked_held,
+    checked_truth,
+)
+from labelsieve.data.npz import Array, read_npy, read_npz
+from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
+from labelsieve.data.pictures.columns import needed, optional
+from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
+from labelsieve.errors import ToolError, UsageError
+
+VECTORS = ("features", "embeddings", "X")
+LABELS = ("labels", "y")
+COLUMNS = ("features", "embeddings", "embedding", "feature", "vector", "vectors", "x")
+HELD_VECTORS = ("test_features", "test_embeddings", "X_test")
+HELD_LABELS = ("test_labels", "y_test")
+BESIDE = ("labels.npy", "y.npy", "labels.txt", "labels.csv", "labels.tsv")
+
+
+def load_embeddings(path: Path | None, options: PictureOptions | None = None) -> Collection:
+    """The vectors at `path` with their labels.
+
+    .npz: the keys features, embeddings or X, and labels or y; optional ids, classes, true_labels, and for a test set
+    test_features (X_test) and test_labels (y_test). .npy: (N, D), its labels in `options.labels_file`, or beside it
+    as labels.npy, y.npy, labels.txt (one a line), labels.csv, or <name>_labels.npy. Parquet: a column of lists.
+    """
+    if path is None:
+        raise UsageError('embeddings needs a file: write "embeddings:FILE", an .npz, .npy or .parquet')
+    if not path.is_file():
+        raise ToolError(f"{path}: no such file; write it with numpy.savez(file, features=..., labels=...)")
+    options = options or PictureOptions()
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return _from_npz(path, options)
+    if suffix == ".npy":
+        labels = _label_file(_beside(path, options), options)
+        return _collection(path, vectors(read_npy(path), str(path)), labels, None)
+    if suffix == ".parquet":
+        return _from_parquet(path, options)
+    raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; write one of these")
+
+
+def vectors(values: Array, place: str) -> Tensor:
+    """float32 (N, D), or a `ToolError` for another shape, for values that are not numbers, or not finite."""
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise ToolError(f"{place}: the shape is {values.shape}; vectors must be (N, D), one row a sample")
+    if values.dtype.kind not in "fui":
+        raise ToolError(f"{place}: the values are {values.dtype}; vectors must be numbers")
+    with np.errstate(over="ignore"):
+        plain = np.array(values, dtype=np.float32, order="C")
+    bad = np.flatnonzero(~np.isfinite(plain).all(axis=1))
+    if len(bad):
+        raise ToolError(
+            f"{place}: row {bad[0]} has a value that is NaN, infinite or beyond float32 ({len(bad)} such rows); "
+            f"remove or mend them"
+        )
+    return torch.from_numpy(plain)
+
+
+def _from_npz(path: Path, options: PictureOptions) -> Collection:
+    arrays = read_npz(path)
+    key, label = _key(arrays, VECTORS, path), _key(arrays, LABELS, path)
+    names = arrays["classes"].tolist() if "classes" in arrays else None
+    labels = _labels(arrays[label], names, options, f'{path}: "{label}"')
+    ids = [str(value) for value in arrays["ids"].tolist()] if "ids" in arrays else None
+    held = [name for name in (*HELD_VECTORS, *HELD_LABELS) if name in arrays]
+    test = truth = None
+    if held:
+        key_test, label_test = _key(arrays, HELD_VECTORS, path), _key(arrays, HELD_LABELS, path)
+        codes = _labels(arrays[label_test], labels.classes, options, f'{path}: "{label_test}"').codes
+        test = Held(vectors(arrays[key_test], f'{path}: "{key_test}"'), torch.from_numpy(codes))
+    if "true_labels" in arrays:
+        codes = _labels(arrays["true_labels"], labels.classes, options, f'{path}: "true_labels"').codes
+        truth = Truth(torch.from_numpy(codes))
+    return _collection(path, vectors(arrays[key], f'{path}: "{key}"'), labels, ids, truth, test)
+
+
+def _key(arrays: dict[str, Array], names: tuple[str, ...], path: Path) -> str:
+    found = [name for name in names if name in arrays]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ToolError(f"{path}: the keys {' and '.join(found)} would both do; keep one")
+    raise ToolError(f"{path}: none of the keys {', '.join(names)} is there; the keys are {', '.join(arrays)}")
+
+
+def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> Labels:
+    """By number where names go with whole numbers that are their places; else by their text."""
+    if values.ndim != 1:
+        raise ToolError(f"{place}: the shape is {values.shape}; labels must be (N,), one a row")
+    names = None if names is None else [str(name) for name in names]
+    if names is not None and values.dtype.kind in "ui" and not {str(value) for value in values} <= set(names):
+        return number_labels(values.tolist(), names, place)
+    return name_labels(values.tolist(), place, options.classes or names)
+
+
+def _beside(path: Path, options: PictureOptions) -> Path:
+    """The file of labels that belongs to an .npy file."""
+    if options.labels_file is not None:
+        return options.labels_file
+    for name in (f"{path.stem}_labels.npy", *BESIDE):
+        if (path.parent / name).is_file() and path.parent / name != path:
+            return path.parent / name
+    raise UsageError(f"{path}: no labels beside it ({', '.join(BESIDE)}); name the file with labels_file")
+
+
+def _label_file(path: Path, options: PictureOptions) -> Labels:
+    if path.suffix.lower() == ".npy":
+        return _labels(read_npy(path), None, options, str(path))
+    if path.suffix.lower() in SUFFIXES:
+        table = open_table(path, options.encoding)
+        name = needed(table.columns, options.label_column, usual.LABEL, "label_column", path)
+        return name_labels(table.read([name])[0], str(path), options.classes)
+    if not path.is_file():
+        raise ToolError(f"{path}: no such file; check the path of the labels")
+    with text_of(path, options.encoding) as stream:
+        return name_labels(stream.read().splitlines(), str(path), options.classes)
+
+
+def _from_parquet(path: Path, options: PictureOptions) -> Collection:
+    file = parquet_file(path)
+    lists = [field.name for field in file.schema_arrow if is_vector(field.type, path)]
+    usual_names = COLUMNS if len(lists) != 1 else (lists[0].lower(),)
+    column = needed(lists, options.image_column, usual_names, "image_column", path)
+    others = [name for name in file.schema_arrow.names if name not in lists]
+    label = needed(others, options.label_column, usual.LABEL, "label_column", path)
+    id_column = optional(others, options.id_column, usual.ID, "id_column", path)
+    table = file.read(columns=[name for name in (column, label, id_column) if name is not None])
+    ids = None if id_column is None else [str(value) for value in table.column(id_column).to_pylist()]
+    labels = name_labels(table.column(label).to_pylist(), str(path), options.classes)
+    return _collection(path, vectors(_matrix(table.column(column), path, column), str(path)), labels, ids)
+
+
+def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
+    """(N, D) of a column of lists, or a `ToolError` where they differ in length."""
+    lengths = pyarrow_for(path).compute.list_value_length(column).to_pylist()
+    odd = next((row for row, length in enumerate(lengths) if length != lengths[0] or length is None), None)
+    if odd is not None:
+        raise ToolError(
+            f'{path}: "{name}": row {odd + 1} has {lengths[odd] or 0} numbers, row 1 has {lengths[0] or 0}; '
+            f"vectors must have one length"
+        )
+    flat = column.combine_chunks().flatten()
+    return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), -1 if lengths else 0)
+
+
+def _collection(
+    path: Path,
+    values: Tensor,
+    labels: Labels,
+    ids: list[str] | None,
+    truth: Truth | None = None,
+    test: Held | None = None,
+) -> Collection:
+    missing = np.flatnonzero(labels.codes == MISSING)
+    if len(missing):
+        raise ToolError(f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
+    names = tuple(f"{row:05d}" for row in range(len(values))) if ids is None else tuple(ids)
+    train = checked(NoisyData(values, torch.from_numpy(labels.codes), names, labels.classes), str(path))
+    if test is not None:
+        checked_held(test, train, str(path))
+    if truth is not None:
+        checked_truth(truth, train, str(path))
+    mean, std = values.double().mean(0), values.double().std(0, correction=0)
+    spread = torch.where(std > 0, std, torch.ones_like(std))
+    return Collection("embeddings", train, truth, test, tuple(mean.tolist()), tuple(spread.tolist()), mirror=False)

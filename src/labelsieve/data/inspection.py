@@ -1,0 +1,188 @@
+"""What lies at a path and what training on it would do: a path goes in, an `Inspection` and its text lines come out.
+
+Every picture is opened, decoded and hashed, in parallel; nothing is written. Torch is only loaded for arrays and vectors.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelsieve.data.inspection_text import lines, warnings
+from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing, present
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
+from labelsieve.data.pictures.survey import Plan, Progress, plan, surveyed
+
+# (size, channels, samples, classes) -> a network's name: filled in by who knows the networks.
+NetworkChoice = Callable[[int, int, int, int], str]
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Rows whose files have the same content: their ids, and the label and split of each."""
+
+    ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    splits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found. Counts are of readable pictures (or rows); sizes are (min, median, max) in pixels."""
+
+    layout: Layout
+    counts: Mapping[str, Mapping[str, int]]  # {split: {class: count}}
+    shape: tuple[int, ...]  # one sample as it would be trained on
+    widths: tuple[int, int, int] | None = None
+    heights: tuple[int, int, int] | None = None
+    formats: Mapping[str, int] = field(default_factory=dict)
+    modes: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    empty_classes: tuple[str, ...] = ()
+    same_label: tuple[Duplicates, ...] = ()
+    different_labels: tuple[Duplicates, ...] = ()
+    plan: Plan | None = None
+    network: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def training(self) -> Mapping[str, int]:
+        """{class: count} of the training split."""
+        return self.counts[SPLITS[TRAIN]]
+
+    @property
+    def samples(self) -> int:
+        return sum(self.training.values())
+
+    @property
+    def smallest(self) -> tuple[str, int]:
+        """The class with the fewest training samples, and how many."""
+        return min(self.training.items(), key=lambda item: item[1])
+
+    @property
+    def imbalance(self) -> float:
+        """The largest class's count over the smallest one's; infinite where a class is empty."""
+        low = self.smallest[1]
+        return max(self.training.values()) / low if low else float("inf")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(warnings(self))
+
+    def lines(self) -> list[str]:
+        """The same in words, for a terminal."""
+        return lines(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        found = asdict(self)
+        found["layout"] = {"kind": self.layout.kind, "path": str(self.layout.path), "why": self.layout.why}
+        if self.plan is not None:
+            found["plan"]["cache_bytes"] = self.plan.bytes
+        imbalance = None if self.imbalance == float("inf") else self.imbalance
+        return found | {
+            "samples": self.samples,
+            "smallest": self.smallest,
+            "imbalance": imbalance,
+            "warnings": list(self.warnings),
+        }
+
+
+def inspection(
+    path: Path,
+    options: PictureOptions | None = None,
+    progress: Progress | None = None,
+    choose_network: NetworkChoice | None = None,
+) -> Inspection:
+    """Look at everything at `path`; `choose_network` names the network that training would use."""
+    options = options or PictureOptions()
+    layout = recognise(path, options)
+    found = _pictures(layout, options, progress) if layout.has_pictures else _arrays(layout, options)
+    if choose_network is None:
+        return found
+    size, channels = (found.shape[-1], found.shape[0]) if len(found.shape) == 3 else (found.shape[0], 0)
+    name = choose_network(size, channels, found.samples, len(found.training))
+    return replace(found, network=name)
+
+
+def _pictures(layout: Layout, options: PictureOptions, progress: Progress | None) -> Inspection:
+    listed = list_pictures(layout, options)
+    listing = present(listed)
+    records = surveyed(listing, options, verify=True, progress=progress)
+    broken = {row: record["reason"] for row, record in enumerate(records) if "reason" in record}
+    good = [record for record in records if "reason" not in record]
+    readable = listing.without(broken)
+    labels = [readable.classes[code] for code in readable.labels.tolist()]
+    splits = [SPLITS[split] for split in readable.splits.tolist()]
+    same, different = duplicates((record["hash"] for record in good), readable.ids, labels, splits)
+    planned = plan(records, options)
+    return Inspection(
+        layout=layout,
+        counts=_counts(readable),
+        shape=(planned.channels, planned.size, planned.size),
+        widths=_spread([record["width"] for record in good]),
+        heights=_spread([record["height"] for record in good]),
+        formats=dict(Counter(record["format"] for record in good).most_common()),
+        modes=dict(Counter(record["mode"] for record in good).most_common()),
+        left_out=readable.left_out,
+        ignored=listing.ignored,
+        empty_classes=listing.empty_classes,
+        same_label=same,
+        different_labels=different,
+        plan=planned,
+        notes=listing.notes,
+    )
+
+
+def duplicates(
+    contents: Iterable[Hashable], ids: Sequence[str], labels: Sequence[str], splits: Sequence[str]
+) -> tuple[tuple[Duplicates, ...], tuple[Duplicates, ...]]:
+    """Groups of rows with the same content: those that agree on the label, and those that do not."""
+    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for row, content in enumerate(contents):
+        groups[content].append(row)
+    same: list[Duplicates] = []
+    different: list[Duplicates] = []
+    for rows in groups.values():
+        if len(rows) > 1:
+            given = tuple(labels[row] for row in rows)
+            group = Duplicates(tuple(ids[row] for row in rows), given, tuple(splits[row] for row in rows))
+            (same if len(set(given)) == 1 else different).append(group)
+    return tuple(same), tuple(different)
+
+
+def _counts(listing: Listing) -> dict[str, dict[str, int]]:
+    counts = {}
+    for number, split in enumerate(SPLITS):
+        labels = listing.labels[listing.splits == number]
+        if len(labels) or number == TRAIN:
+            found = np.bincount(labels, minlength=len(listing.classes)).tolist()
+            counts[split] = dict(zip(listing.classes, found))
+    return counts
+
+
+def _spread(values: list[int]) -> tuple[int, int, int] | None:
+    return (min(values), int(np.median(values)), max(values)) if values else None
+
+
+def _arrays(layout: Layout, options: PictureOptions) -> Inspection:
+    from labelsieve.data.arrays import load_arrays  # these two need torch
+    from labelsieve.data.embeddings import load_embeddings
+
+    vectors = layout.kind == "embeddings"
+    found = load_embeddings(layout.path, options) if vectors else load_arrays(layout.path)
+    splits = {"train": found.train.labels} | ({} if found.test is None else {"test": found.test.labels})
+    counts = {}
+    for split, codes in splits.items():
+        totals = np.bincount(codes.numpy(), minlength=len(found.train.classes)).tolist()
+        counts[split] = dict(zip(found.train.classes, totals))
+    contents = (hashlib.sha256(row.tobytes()).digest() for row in found.train.images.numpy())
+    labels = [found.train.classes[code] for code in found.train.labels.tolist()]
+    same, different = duplicates(contents, found.train.ids, labels, ["train"] * len(labels))
+    return Inspection(layout, counts, tuple(found.train.images.shape[1:]), same_label=same, different_labels=different)

@@ -1,0 +1,123 @@
+"""An `Inspection` in words: the lines for a terminal, and what to be careful about."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from labelsieve.data.pictures.labels import looks_alike
+
+if TYPE_CHECKING:
+    from labelsieve.data.inspection import Duplicates, Inspection
+
+LISTED = 10
+FEW_SAMPLES, FEW_OF_CLASS, UNEVEN = 500, 20, 20
+
+
+def quoted(name: str) -> str:
+    """A name on one line, whatever it holds: line breaks and other control characters are escaped."""
+    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name) + '"'
+
+
+def byte_count(count: int) -> str:
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if count >= 1024**power:
+            return f"{count / 1024**power:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def warnings(found: "Inspection") -> Iterator[str]:
+    """What makes the outcome doubtful, and what to do about it."""
+    name, low = found.smallest
+    if found.samples < FEW_SAMPLES:
+        yield (
+            f"{found.samples} samples are few: do not trust estimates of the noise, and check every suggestion "
+            f"by eye (from about {FEW_SAMPLES} on it gets better)"
+        )
+    if low < FEW_OF_CLASS:
+        few = sum(count < FEW_OF_CLASS for count in found.training.values())
+        yield f"{few} classes have fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said of them"
+    if found.imbalance >= UNEVEN:
+        yield f"the largest class is {found.imbalance:.0f} times the smallest: rare classes are judged with less certainty"
+    if len(found.training) < 2:
+        yield "fewer than two classes: it cannot be trained on"
+    for one, other in looks_alike(tuple(found.training)):
+        yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one; if so, write them alike"
+    if found.different_labels:
+        count = len(found.different_labels)
+        yield f"{count} pictures occur more than once with different labels: at least one label of each is wrong"
+    leaked = [group for group in (*found.same_label, *found.different_labels) if len(set(group.splits)) > 1]
+    if leaked:
+        yield f"{len(leaked)} pictures are in the training split and in another one too: accuracy there is too good to be true"
+    if found.empty_classes:
+        listed = ", ".join(quoted(name) for name in found.empty_classes[:LISTED])
+        yield f"{len(found.empty_classes)} class folders hold no picture: {listed}{_more(found.empty_classes)}"
+
+
+def lines(found: "Inspection") -> list[str]:
+    said = [f"{found.layout.path}: {found.layout.kind} ({found.layout.why})"]
+    for split, counts in found.counts.items():
+        said.append(f"{split}: {sum(counts.values()):,} samples in {sum(1 for n in counts.values() if n)} classes")
+    said += _classes(found.training)
+    name, low = found.smallest
+    said.append(f"smallest class: {quoted(name)} with {low:,}; largest over smallest: {found.imbalance:.1f}")
+    if found.widths is not None and found.heights is not None:
+        for what, (low, middle, high) in (("width", found.widths), ("height", found.heights)):
+            said.append(f"{what}: {low} to {high} pixels, median {middle}")
+        said.append(f"formats: {_tally(found.formats)}; colour modes: {_tally(found.modes)}")
+    said += _left_out(found)
+    said += _duplicates(found)
+    said += _training(found)
+    said += [f"note: {note}" for note in found.notes]
+    said += [f"warning: {warning}" for warning in found.warnings]
+    return said
+
+
+def _classes(counts: Mapping[str, int]) -> list[str]:
+    ranked = sorted(counts.items(), key=lambda item: -item[1])
+    if len(ranked) <= 2 * LISTED:
+        return [f"  {quoted(name)}: {count:,}" for name, count in ranked]
+    hidden = len(ranked) - 2 * LISTED
+    return [*_classes(dict(ranked[:LISTED])), f"  ... {hidden} more ...", *_classes(dict(ranked[-LISTED:]))]
+
+
+def _tally(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
+def _left_out(found: "Inspection") -> list[str]:
+    said = []
+    if found.left_out:
+        said.append(f"left out: {len(found.left_out):,} pictures")
+        said += [f"  {quoted(row.path)}: {row.reason}" for row in found.left_out[:LISTED]]
+        said += [f"  ...{_more(found.left_out)}"] if len(found.left_out) > LISTED else []
+    if found.ignored:
+        said.append(f"passed over: {_tally(found.ignored)}")
+    return said
+
+
+def _duplicates(found: "Inspection") -> list[str]:
+    said = []
+    for what, groups in (("the same label", found.same_label), ("different labels", found.different_labels)):
+        if groups:
+            said.append(f"exact duplicates with {what}: {len(groups):,} pictures")
+    said += [f"  {_members(group)}" for group in found.different_labels[:LISTED]]
+    said += [f"  ...{_more(found.different_labels)}"] if len(found.different_labels) > LISTED else []
+    return said
+
+
+def _members(group: "Duplicates") -> str:
+    shown = [f"{quoted(name)} as {quoted(label)}" for name, label in zip(group.ids[:4], group.labels)]
+    return "; ".join(shown) + (f"; and {len(group.ids) - 4} more" if len(group.ids) > 4 else "")
+
+
+def _training(found: "Inspection") -> list[str]:
+    shape = " x ".join(str(side) for side in found.shape)
+    if found.plan is None:
+        said = f"training would use {shape} " + ("numbers a sample" if len(found.shape) == 1 else "pixels a sample")
+    else:
+        how = "shorter side resized, middle kept" if found.plan.fit == "crop" else "both sides resized"
+        said = f"training would use {shape} pixels a picture ({how}); the cache takes {byte_count(found.plan.bytes)}"
+    return [said] + ([f"network: {found.network}"] if found.network else [])
+
+
+def _more(items: Sequence[object]) -> str:
+    return f" and {len(items) - LISTED} more" if len(items) > LISTED else ""

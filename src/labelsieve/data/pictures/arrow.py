@@ -1,0 +1,46 @@
+"""pyarrow, where it is installed: Arrow stream files and Parquet files as tables. A missing pyarrow is explained."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from labelsieve.errors import ToolError
+
+
+def pyarrow_for(path: Path) -> Any:
+    """The pyarrow module, or a `ToolError` that says how to get it."""
+    try:
+        found = import_module("pyarrow")
+        for part in ("ipc", "parquet", "compute"):
+            import_module(f"pyarrow.{part}")
+    except ImportError:
+        raise ToolError(
+            f"{path}: reading it needs pyarrow, which is not installed; run: pip install 'labelsieve[tables]'"
+        ) from None
+    return found
+
+
+def arrow_table(path: Path) -> Any:
+    """An Arrow stream file (as `datasets` saves them) as a table that stays on the disk."""
+    pa = pyarrow_for(path)
+    try:
+        return pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ToolError(f"{path}: not a whole Arrow file ({error}); save the data set again") from None
+
+
+def parquet_file(path: Path) -> Any:
+    """The opened Parquet file: its schema is read, its rows are not."""
+    pa = pyarrow_for(path)
+    try:
+        return pa.parquet.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ToolError(f"{path}: not a whole Parquet file ({error}); write it again") from None
+
+
+def is_vector(kind: Any, path: Path) -> bool:
+    """Whether an Arrow type is a list of numbers."""
+    types = pyarrow_for(path).types
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        return False
+    return bool(types.is_floating(kind.value_type) or types.is_integer(kind.value_type))

@@ -1,0 +1,159 @@
+"""Decoded pictures on the disk: uint8 (N, C, S, S) in one .npy that is mapped, and a log of what is done.
+
+The log gets a line for a stretch of rows after its pixels are flushed to the disk, so a killed decode goes on
+where it stopped. When all is done, rows that could not be read are taken out of the .npy, in one atomic move.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelsieve.data.pictures.decode import PASSING
+from labelsieve.errors import ToolError
+
+HEADER = 128  # bytes before the pixels in an .npy of this kind
+STRETCH_BYTES = 8 * 2**20
+
+
+def default_cache_dir() -> Path:
+    """XDG_CACHE_HOME/labelsieve, else ~/.cache/labelsieve."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "labelsieve"
+
+
+def cache_size(count: int, size: int, channels: int) -> int:
+    """The bytes that `count` pictures of `channels` x `size` x `size` take on the disk."""
+    return HEADER + count * channels * size * size
+
+
+@dataclass(frozen=True)
+class PixelCache:
+    """One folder: pixels.npy and done.jsonl, for `shape` (N, C, S, S)."""
+
+    folder: Path
+    shape: tuple[int, int, int, int]
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "pixels.npy"
+
+    @property
+    def bytes(self) -> int:
+        return cache_size(self.shape[0], self.shape[2], self.shape[1])
+
+    @property
+    def stretch(self) -> int:
+        """Rows that are decoded, flushed and told as done together: about 8 MiB, 8 to 512 rows."""
+        return int(np.clip(STRETCH_BYTES // int(np.prod(self.shape[1:])), 8, 512))
+
+    @property
+    def stretches(self) -> int:
+        return -(-self.shape[0] // self.stretch)
+
+    def rows(self, stretch: int) -> range:
+        return range(stretch * self.stretch, min((stretch + 1) * self.stretch, self.shape[0]))
+
+    def prepare(self) -> None:
+        """The folder and an empty pixels.npy, unless they are there."""
+        if self.file.exists():
+            return
+        with cache_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(self.folder).free
+            if self.bytes > free:
+                raise ToolError(
+                    f"{self.folder}: the decoded pictures need {self.bytes / 2**30:.2f} GiB and "
+                    f"{free / 2**30:.2f} GiB are free; choose a smaller size or another cache_dir"
+                )
+            (self.folder / "done.jsonl").unlink(missing_ok=True)  # it belongs to pixels that are gone
+            draft = self.folder / "pixels.draft"
+            np.lib.format.open_memmap(draft, "w+", np.uint8, self.shape).flush()
+            draft.replace(self.file)
+
+    def done(self) -> dict[int, dict[int, str]]:
+        """{stretch: {row: reason}} of what is finished; a line that a kill cut short does not count."""
+        found: dict[int, dict[int, str]] = {}
+        log = self.folder / "done.jsonl"
+        if not (self.file.exists() and log.exists()):
+            return found
+        for line in log.read_text("ascii", errors="replace").splitlines():
+            try:
+                entry = json.loads(line)
+                found[int(entry["stretch"])] = {int(row): why for row, why in entry["unreadable"]}
+            except (ValueError, KeyError, TypeError):
+                continue
+        return found
+
+    def tell(self, stretch: int, unreadable: dict[int, str]) -> None:
+        """Log a stretch whose pixels are on the disk."""
+        entry = json.dumps({"stretch": stretch, "unreadable": sorted(unreadable.items())})
+        with cache_errors(self.folder), (self.folder / "done.jsonl").open("a", encoding="ascii") as log:
+            # The break comes first: a line that a kill cut short must not swallow this one.
+            log.write(f"\n{entry}\n")
+            log.flush()
+            os.fsync(log.fileno())
+
+    def finish(self, unreadable: dict[int, str]) -> NDArray[np.uint8]:
+        """The readable rows' pixels, mapped: (N - unreadable, C, S, S). The file is only replaced whole.
+
+        While some rows may be readable another time, the file keeps them all, and a copy in memory is given.
+        """
+        kept = self.shape[0] - len(unreadable)
+        pixels = self._mapped()
+        if len(pixels) == kept:
+            return pixels
+        keep = np.setdiff1d(np.arange(self.shape[0]), list(unreadable))
+        if PASSING & set(unreadable.values()):
+            return np.ascontiguousarray(pixels[keep])
+        draft = self.folder / "readable.draft"
+        with cache_errors(self.folder), draft.open("wb") as stream:
+            np.lib.format.write_array_header_1_0(
+                stream, {"descr": "|u1", "fortran_order": False, "shape": (kept, *self.shape[1:])}
+            )
+            for start in range(0, kept, self.stretch):
+                stream.write(pixels[keep[start : start + self.stretch]].tobytes())
+            stream.flush()
+            os.fsync(stream.fileno())
+        del pixels
+        draft.replace(self.file)
+        return self._mapped()
+
+    def _mapped(self) -> NDArray[np.uint8]:
+        try:
+            # Copy on write: whoever changes the pixels in memory never changes the cache.
+            return np.load(self.file, mmap_mode="c", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise ToolError(f"{self.file}: the cache is damaged ({error}); delete {self.folder}") from None
+
+
+@contextmanager
+def cache_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ToolError(
+            f"{folder}: the cache cannot be written ({error.strerror or error}); free some space or choose another cache_dir"
+        ) from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One process at a time decodes into `folder`; another waits and then finds it done. Ends with the process."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks here; two processes would write the same bytes
+        yield
+        return
+    with cache_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("w")
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,145 @@
+"""One picture file goes in, uint8 (C, S, S) comes out, or a `PictureError` that says why not. Needs no torch.
+
+Rules: the first frame; EXIF orientation applied; alpha laid on white; CMYK and the rest converted to RGB; 16 bit
+grey divided by 257 (so 65535 becomes 255) with no stretching; float grey is 0..1 if nothing is above 1, else 0..255.
+"""
+
+import warnings
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import (
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    JpegImagePlugin,
+    PngImagePlugin,
+    PpmImagePlugin,
+    TiffImagePlugin,
+    UnidentifiedImageError,
+    WebPImagePlugin,
+)
+
+# Formats that Pillow decodes by itself; those that start other programs (EPS) stay out.
+PLUGINS = (
+    JpegImagePlugin.JpegImageFile,
+    PngImagePlugin.PngImageFile,
+    WebPImagePlugin.WebPImageFile,
+    BmpImagePlugin.BmpImageFile,
+    GifImagePlugin.GifImageFile,
+    TiffImagePlugin.TiffImageFile,
+    PpmImagePlugin.PpmImageFile,
+)
+FORMATS = tuple(plugin.format for plugin in PLUGINS)
+SUFFIXES = frozenset(
+    [".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"]
+)
+WIDE_MODES = frozenset(("I;16", "I;16B", "I;16L", "I;16N", "I"))
+GREY_MODES = WIDE_MODES | {"1", "L", "LA", "La", "F"}
+ORIENTATION = 0x0112
+GONE = "it was gone when it was to be read"
+FORBIDDEN = "there is no permission to read it"
+NO_MEMORY = "too large for the memory"
+CRASHED = "the decoder crashed on it"
+# The file itself may be fine: another run tries again.
+PASSING = frozenset((GONE, FORBIDDEN, NO_MEMORY, CRASHED))
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+class PictureError(Exception):
+    """Why one picture cannot be read, as half a sentence. It never ends a run by itself."""
+
+
+def open_picture(stream: BinaryIO) -> Image.Image:
+    """The picture with its header read and its pixels not; refused when it has more pixels than Pillow's limit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        return Image.open(stream, formats=FORMATS)
+
+
+def orientation(picture: Image.Image) -> int:
+    """1..8 as in EXIF. A picture whose EXIF block is damaged is still a picture: 1."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return int(picture.getexif().get(ORIENTATION, 1))
+    except Exception:  # Pillow's parsers fail on damaged blocks in many ways
+        return 1
+
+
+def pixels(stream: BinaryIO, size: int, channels: int, fit: str) -> NDArray[np.uint8]:
+    """uint8 (C, S, S). "crop": the shorter side becomes S and the middle is kept; "squash": both become S."""
+    picture = open_picture(stream)
+    # A JPEG can be decoded at 1/2, 1/4 or 1/8: much faster, and still at least twice as large as what is kept.
+    picture.draft(None, (2 * size, 2 * size))
+    turned = orientation(picture)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        picture.load()
+        plain = eight_bit(picture, "L" if channels == 1 else "RGB")
+    if turned in TURNS:
+        plain = plain.transpose(TURNS[turned])
+    width, height = plain.size
+    side = min(width, height)
+    left, top = (width - side) // 2, (height - side) // 2
+    box = (left, top, left + side, top + side) if fit == "crop" else (0, 0, width, height)
+    small = np.asarray(plain.resize((size, size), Image.Resampling.BICUBIC, box=box))
+    return np.ascontiguousarray(small[None] if channels == 1 else small.transpose(2, 0, 1))
+
+
+def eight_bit(picture: Image.Image, mode: str) -> Image.Image:
+    """The loaded picture in `mode` ("L" or "RGB"), by the rules above."""
+    if picture.mode in WIDE_MODES:
+        picture = _narrowed(np.asarray(picture).astype(np.float64) / 257)
+    elif picture.mode == "F":
+        values = np.nan_to_num(np.asarray(picture, np.float64))
+        picture = _narrowed(values * 255 if values.max() <= 1 else values)
+    elif picture.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in picture.info:
+        if picture.mode == "La":
+            picture = picture.convert("LA")
+        picture = picture.convert("RGBA")
+        white = Image.new("RGBA", picture.size, (255, 255, 255, 255))
+        picture = Image.alpha_composite(white, picture)
+    return picture.convert(mode)
+
+
+def _narrowed(values: NDArray[np.float64]) -> Image.Image:
+    return Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8))
+
+
+def reason(error: BaseException) -> str:
+    """Half a sentence for what went wrong with one picture."""
+    if isinstance(error, PictureError):
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return GONE
+    if isinstance(error, PermissionError):
+        return FORBIDDEN
+    if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
+        return f"more than {Image.MAX_IMAGE_PIXELS:,} pixels: refused as a decompression bomb"
+    if isinstance(error, UnidentifiedImageError):
+        return "empty, damaged, or not in a format that is read (JPEG, PNG, WebP, BMP, GIF, TIFF, PPM)"
+    if isinstance(error, MemoryError):
+        return NO_MEMORY
+    said = " ".join(str(error).split())[:160]
+    if isinstance(error, (OSError, EOFError)) and ("truncated" in said or "EOF" in said or not said):
+        return f"cut short ({said or 'the data end early'})"
+    return f"damaged ({said or type(error).__name__})"
+
+
+def header(picture: Image.Image) -> dict[str, Any]:
+    """What is known before decoding: format, mode, and width and height as seen after turning."""
+    width, height = picture.size
+    if orientation(picture) >= 5:
+        width, height = height, width
+    return {"format": picture.format or "?", "mode": picture.mode, "width": width, "height": height}

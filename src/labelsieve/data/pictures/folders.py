@@ -1,0 +1,147 @@
+"""A folder with one folder a class, with or without train/val/test above, goes in; a `Listing` comes out."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from labelsieve.data.pictures.decode import SUFFIXES
+from labelsieve.data.pictures.labels import name_labels
+from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, readable_name
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.origins import LEAVES, Files
+from labelsieve.errors import ToolError
+
+
+def visible_folders(path: Path) -> list[str]:
+    """The names of the folders directly in `path`, hidden ones left out, in order."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.name[:1] != "." and _is_dir(entry))
+    except OSError as error:
+        raise ToolError(f"{path}: the folder cannot be read ({error.strerror}); check its permissions") from None
+
+
+def split_folders(path: Path) -> dict[str, int]:
+    """{folder name: split} where `path` has a training folder of class folders; else empty.
+
+    A folder named "train" beside folders of other names that hold pictures is a class like them.
+    """
+    names = visible_folders(path)
+    found = {name: SPLIT_NAMES[name.lower()] for name in names if name.lower() in SPLIT_NAMES}
+    training = [name for name, split in found.items() if split == TRAIN]
+    if not training or not visible_folders(path / training[0]):
+        return {}
+    others = [name for name in names if name not in found]
+    if any(holds_picture(path / name) for name in others):
+        return {}
+    return found
+
+
+def holds_picture(path: Path) -> bool:
+    return next(walk(path, path, Counter()), None) is not None
+
+
+def read_folders(path: Path, options: PictureOptions) -> Listing:
+    """One row a picture below each class folder, however deep; its id is its path from `path`."""
+    ignored: Counter[str] = Counter()
+    splits = split_folders(path)
+    notes = []
+    if splits:
+        for other in visible_folders(path):
+            if other not in splits:
+                notes.append(f'the folder "{other}" is neither train, val nor test and holds no pictures: ignored')
+    _count_files(path, ignored)
+    paths: list[str] = []
+    labels: list[str] = []
+    codes: list[int] = []
+    empty: list[str] = []
+    for folder, split in sorted(splits.items()) if splits else [("", TRAIN)]:
+        top = path / folder
+        if folder:
+            _count_files(top, ignored)
+        for name in visible_folders(top):
+            found = list(walk(top / name, path, ignored, options.outside))
+            if not found:
+                empty.append(f"{folder}/{name}" if folder else name)
+            paths += found
+            labels += [readable_name(name)] * len(found)
+            codes += [split] * len(found)
+        if folder and not visible_folders(top):
+            notes.append(f'the folder "{folder}" ({SPLITS[split]}) has no class folders: its files are ignored')
+    if not paths:
+        raise ToolError(f"{path}: no class folder holds a picture; put pictures into one folder a class")
+    named = name_labels(labels, str(path), options.classes)
+    ids = [readable_name(name) for name in paths]
+    listing = Listing(
+        path,
+        Files(path, paths, options.outside),
+        ids,
+        named.codes,
+        named.classes,
+        np.array(codes, np.int8),
+        tuple(notes),
+        dict(ignored),
+        tuple(readable_name(name) for name in empty),
+    )
+    return arranged(listing)
+
+
+def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False) -> Iterator[str]:
+    """Paths from `root`, with "/", of every picture below `folder`, in order; what is passed over is counted.
+
+    Links to folders are followed inside the root, each real folder once, so that a loop of links ends.
+    """
+    top = os.path.realpath(root)
+    start = os.path.relpath(folder, root).replace(os.sep, "/")
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        here = waiting.pop()
+        real = os.path.realpath(root / here)
+        if real in seen:
+            ignored["folder reached twice through links"] += 1
+            continue
+        if not outside and real != top and not real.startswith(top.rstrip(os.sep) + os.sep):
+            ignored[f"folder left out: {LEAVES}"] += 1
+            continue
+        seen.add(real)
+        below = []
+        for entry in _entries(root / here, ignored):
+            if entry.name[:1] == ".":
+                ignored["hidden"] += 1
+            elif _is_dir(entry):
+                below.append(f"{here}/{entry.name}")
+            elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
+                yield f"{here}/{entry.name}"
+            else:
+                ignored["not a picture"] += 1
+        waiting += reversed(below)
+
+
+def _entries(folder: Path, ignored: Counter[str]) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        ignored["folder that cannot be read"] += 1
+        return []
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def _count_files(folder: Path, ignored: Counter[str]) -> None:
+    """Files that lie beside the class folders have no label."""
+    for entry in _entries(folder, ignored):
+        if entry.name[:1] == ".":
+            ignored["hidden"] += 1
+        elif not _is_dir(entry):
+            suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122
+            ignored["picture outside the class folders" if suffix in SUFFIXES else "not a picture"] += 1

@@ -1,0 +1,90 @@
+"""Hugging Face's imagefolder with metadata: a metadata file beside the pictures goes in; a `Listing` comes out.
+
+The file may lie in the folder itself or in its train, val and test folders, each with a file_name column.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.folders import visible_folders
+from labelsieve.data.pictures.labels import name_labels
+from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged
+from labelsieve.data.pictures.manifest import check_unique, read_manifest
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.tables import open_table
+from labelsieve.errors import ToolError
+
+NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+COLUMN = "file_name"
+
+
+def metadata_files(path: Path) -> dict[str, Path]:
+    """{folder: metadata file}, where "" is the folder itself; empty where there is none."""
+    top = _metadata(path)
+    if top is not None:
+        return {"": top}
+    found = {name: _metadata(path / name) for name in visible_folders(path) if name.lower() in SPLIT_NAMES}
+    files = {name: file for name, file in found.items() if file is not None}
+    return files if any(SPLIT_NAMES[name.lower()] == TRAIN for name in files) else {}
+
+
+def _metadata(folder: Path) -> Path | None:
+    return next((folder / name for name in NAMES if (folder / name).is_file()), None)
+
+
+def has_labels(files: dict[str, Path], options: PictureOptions) -> bool:
+    """Whether the metadata carry labels; without them they only describe class folders."""
+    for file in files.values():
+        columns = open_table(file, options.encoding).columns
+        if COLUMN not in columns:
+            return False
+        if options.label_column not in columns and not any(name.lower() in usual.LABEL for name in columns):
+            return False
+    return True
+
+
+def read_imagefolder(path: Path, options: PictureOptions) -> Listing:
+    """The rows of every metadata file, in the split of its folder."""
+    parts = []
+    for folder, file in metadata_files(path).items():
+        named = replace(options, image_column=options.image_column or COLUMN, root=path / folder)
+        part = read_manifest(file, named)
+        if folder:
+            splits = np.full(len(part), SPLIT_NAMES[folder.lower()], np.int8)
+            part = replace(part, splits=splits)
+        parts.append((folder, part))
+    return parts[0][1] if len(parts) == 1 and not parts[0][0] else merged(path, parts, options)
+
+
+def merged(path: Path, parts: list[tuple[str, Listing]], options: PictureOptions) -> Listing:
+    """One listing below `path`; classes are joined by name."""
+    paths: list[str] = []
+    ids: list[str] = []
+    words: list[str] = []
+    for folder, part in parts:
+        assert isinstance(part.origin, Files)
+        below = [name if name[:1] == "/" else f"{folder}/{name}" for name in part.origin.paths]
+        ids += below if list(part.ids) == list(part.origin.paths) else part.ids
+        paths += below
+        words += [part.classes[code] for code in part.labels.tolist()]
+    if not words:
+        raise ToolError(f"{path}: its metadata files have no rows; add one for each picture")
+    check_unique(ids, path, "id")
+    labels = name_labels(words, str(path), options.classes)
+    return arranged(
+        Listing(
+            path,
+            Files(path, paths, options.outside),
+            ids,
+            labels.codes,
+            labels.classes,
+            np.concatenate([part.splits for _, part in parts]),
+            tuple(dict.fromkeys(note for _, part in parts for note in part.notes)),
+            left_out=tuple(row for _, part in parts for row in part.left_out),
+            refuse_leaving=True,
+        )
+    )

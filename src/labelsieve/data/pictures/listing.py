@@ -1,0 +1,130 @@
+"""What is there before any picture is opened: one row a picture, with id, label, split and where it lies."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelsieve.data.pictures.origins import LEAVES, Index, Origin
+from labelsieve.errors import ToolError
+
+TRAIN, VAL, TEST = 0, 1, 2
+SPLITS = ("train", "val", "test")
+SPLIT_NAMES = {
+    "train": TRAIN,
+    "training": TRAIN,
+    "val": VAL,
+    "valid": VAL,
+    "validation": VAL,
+    "dev": VAL,
+    "test": TEST,
+    "testing": TEST,
+}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A picture that was listed and is not used, and why."""
+
+    id: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Rows in the order train, val, test. `labels` (N,) int64 in 0..K-1, `splits` (N,) int8.
+
+    `ignored` counts what was passed over without a row (hidden files, files that are no pictures). `refuse_leaving`
+    says that a path which leaves the root is an error rather than one picture less.
+    """
+
+    place: Path
+    origin: Origin
+    ids: Sequence[str]
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    splits: NDArray[np.int8]
+    notes: tuple[str, ...] = ()
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    empty_classes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    refuse_leaving: bool = False
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, index: Index) -> "Listing":
+        """The rows at `index`; the classes stay."""
+        return replace(
+            self,
+            origin=self.origin.take(index),
+            ids=[self.ids[row] for row in index.tolist()],
+            labels=self.labels[index],
+            splits=self.splits[index],
+        )
+
+    def without(self, reasons: Mapping[int, str]) -> "Listing":
+        """The listing less the rows in `reasons`, which are told in `left_out`."""
+        if not reasons:
+            return self
+        told = tuple(
+            LeftOut(readable_name(self.ids[row]), readable_name(self.origin.path(row)), why) for row, why in reasons.items()
+        )
+        keep = np.ones(len(self), bool)
+        keep[list(reasons)] = False
+        return replace(self.take(np.flatnonzero(keep)), left_out=(*self.left_out, *told))
+
+
+def arranged(listing: Listing) -> Listing:
+    """Rows in the order train, val, test, so that each split is one stretch of the cache."""
+    if np.all(np.diff(listing.splits) >= 0):
+        return listing
+    return listing.take(np.argsort(listing.splits, kind="stable").astype(np.int64))
+
+
+def present(listing: Listing, strict: bool = False) -> Listing:
+    """The rows whose files are there; the others are told in `left_out`, or refused."""
+    origin, problems = listing.origin.examined()
+    leaving = [row for row, why in problems.items() if why == LEAVES]
+    if leaving and listing.refuse_leaving:
+        raise leaves_root(listing.place, listing.ids[leaving[0]], len(leaving))
+    found = replace(listing, origin=origin).without(problems)
+    if strict and found.left_out:
+        raise unreadable(listing.place, found.left_out)
+    if not len(found):
+        first = found.left_out[0]
+        where = getattr(listing.origin, "root", listing.place)
+        raise ToolError(
+            f"{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is "
+            f'"{first.path}", looked for below {where}: {first.reason}. '
+            f"Give the folder that the paths start from as root, or allow paths outside of it"
+        )
+    return found
+
+
+def leaves_root(place: Path, name: str, count: int) -> ToolError:
+    more = f" ({count} such rows)" if count > 1 else ""
+    return ToolError(
+        f'{place}: "{name}" leads out of the root folder{more}; put the pictures below it, give another root, '
+        f"or allow paths outside of it"
+    )
+
+
+def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
+    first = left_out[0]
+    return ToolError(
+        f'{place}: {len(left_out)} pictures cannot be read; the first is "{first.path}": {first.reason}. '
+        f"Mend or remove them, or leave strict off to go on without them"
+    )
+
+
+def readable_name(name: str) -> str:
+    """A file name as text that every file can hold: bytes that are not UTF-8 become \\x escapes."""
+    try:
+        return os.fsencode(name).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can hold and no file name can
+        return name.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,147 @@
+"""A table of paths and labels goes in; a `Listing` comes out. Ids are a column's, else the paths themselves."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.columns import needed, optional
+from labelsieve.data.pictures.labels import MISSING, Labels, name_labels
+from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged, leaves_root, readable_name
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.tables import Table, open_table
+from labelsieve.errors import ToolError, suggest
+
+
+def read_manifest(path: Path, options: PictureOptions) -> Listing:
+    """The rows of the table at `path`; its picture paths start from `options.root` or the table's own folder."""
+    table = open_table(path, options.encoding)
+    image = needed(table.columns, options.image_column, usual.IMAGE, "image_column", path)
+    label = needed(table.columns, options.label_column, usual.LABEL, "label_column", path)
+    names = [image, label]
+    extra = {
+        "id": optional(table.columns, options.id_column, usual.ID, "id_column", path),
+        "split": optional(table.columns, options.split_column, usual.SPLIT, "split_column", path),
+    }
+    names += [name for name in extra.values() if name is not None]
+    read = dict(zip(names, _columns(table, names, path)))
+    root = options.root or path.parent
+    files = picture_paths(read[image], root, options.outside, path)
+    labels = name_labels(read[label], str(path), options.classes)
+    ids = files if extra["id"] is None else ids_of(read[extra["id"]], path)
+    check_unique(ids, path, "path" if extra["id"] is None else "id")
+    splits = np.zeros(len(files), np.int8) if extra["split"] is None else splits_of(read[extra["split"]], path)
+    listing = Listing(
+        path,
+        Files(root, files, options.outside),
+        ids,
+        labels.codes,
+        labels.classes,
+        splits,
+        labels.notes,
+        refuse_leaving=True,
+    )
+    return arranged(labelled(listing, labels, options.skip_unlabelled))
+
+
+def _columns(table: Table, names: list[str], path: Path) -> list[list[Any]]:
+    read = table.read(names)
+    if not read[0]:
+        raise ToolError(f"{path}: it has a header and no rows; add a row for each picture")
+    return read
+
+
+def labelled(listing: Listing, labels: Labels, skip: bool) -> Listing:
+    """The rows that have a label; the others are refused, or left out and told where `skip` is set."""
+    missing = np.flatnonzero(labels.codes == MISSING)
+    if not len(missing):
+        return listing
+    if not skip:
+        raise ToolError(
+            f"{listing.place}: {len(missing)} of {len(listing)} rows have no label, the first is row "
+            f"{missing[0] + 1}; fill them in, or leave such rows out with skip_unlabelled"
+        )
+    if len(missing) == len(listing):
+        raise ToolError(f"{listing.place}: no row has a label; is it the right label column?")
+    return listing.without({int(row): "it has no label" for row in missing})
+
+
+def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path) -> list[str]:
+    """Paths from `root`, with "/"; those that leave it are refused, unless `outside`."""
+    top = os.path.abspath(root)  # noqa: PTH100 - text is enough here; links are looked at later
+    found: list[str] = []
+    leaving: list[int] = []
+    for row, value in enumerate(values):
+        if not isinstance(value, str) or not value.strip():
+            raise ToolError(_no_path(value, row, place))
+        name = value
+        if name[0] == "/" or name[1:3] == ":\\" or "./" in name or "//" in name or name.endswith(".."):
+            name = _normal(name, top)
+            if (name[:3] in ("..", "../") or os.path.isabs(name)) and not outside:  # noqa: PTH117
+                leaving.append(row)
+        found.append(name)
+    if leaving:
+        raise leaves_root(place, values[leaving[0]], len(leaving))
+    return found
+
+
+def _normal(name: str, top: str) -> str:
+    name = os.path.normpath(name)
+    if os.path.isabs(name) and name.startswith(top.rstrip(os.sep) + os.sep):  # noqa: PTH117
+        name = os.path.relpath(name, top)
+    return name.replace(os.sep, "/")
+
+
+def _no_path(value: Any, row: int, place: Path) -> str:
+    if isinstance(value, dict):
+        return (
+            f"{place}: row {row + 1}: the picture column holds pictures rather than paths; "
+            f"load it with the datasets library and save it with save_to_disk, which is read"
+        )
+    return f"{place}: row {row + 1} has no picture path; fill it in, or remove the row"
+
+
+def ids_of(values: Sequence[Any], place: Path) -> list[str]:
+    ids = []
+    for row, value in enumerate(values):
+        if value is None or value == "":
+            raise ToolError(f'{place}: row {row + 1} has no id; fill it in, or set id_column to "" to use the paths')
+        word = value if isinstance(value, str) else str(value)
+        ids.append(word if word.isascii() else readable_name(word))
+    return ids
+
+
+def check_unique(ids: Sequence[str], place: Path, what: str) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    first: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if first.setdefault(name, row) != row:
+            count = len(ids) - len(set(ids))
+            raise ToolError(
+                f'{place}: the {what} "{name}" is in row {first[name] + 1} and again in row {row + 1} '
+                f"({count} rows too many); make each {what} unique, or name another id_column"
+            )
+
+
+def splits_of(values: Sequence[Any], place: Path) -> NDArray[np.int8]:
+    """(N,) int8 from words such as train, valid and testing."""
+    known: dict[Any, int] = {}
+    for row, value in enumerate(values):
+        if value not in known:
+            word = str(value).strip().lower()
+            if word not in SPLIT_NAMES:
+                raise ToolError(
+                    f'{place}: row {row + 1}: split "{value}" is not known{suggest(word, SPLIT_NAMES)}; '
+                    f'write train, val or test, or set split_column to "" to train on every row'
+                )
+            known[value] = SPLIT_NAMES[word]
+    found = np.fromiter((known[value] for value in values), np.int8, len(values))
+    if not (found == TRAIN).any():
+        raise ToolError(f'{place}: no row is in the training split; set split_column to "" to train on every row')
+    return found

@@ -1,0 +1,113 @@
+"""A path goes in; a `Collection` with decoded pictures comes out, with everything that was left out and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labelsieve.data.arrays import load_arrays
+from labelsieve.data.embeddings import load_embeddings
+from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked
+from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
+from labelsieve.data.pictures.survey import Plan, Progress, planned
+from labelsieve.errors import ToolError, UsageError
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What `open_pictures` gives.
+
+    `collection.test` is the test split, or the val split where there is no test split; `val` is the val split.
+    `paths` (N,) says where each training row's picture lies, from `root`; empty for arrays and vectors.
+    """
+
+    collection: Collection
+    layout: Layout
+    val: Held | None = None
+    paths: tuple[str, ...] = ()
+    root: Path | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    plan: Plan | None = None
+    cache: Path | None = None
+
+
+def load_pictures(path: Path | None) -> Collection:
+    """`open_pictures` with every choice left as it is."""
+    if path is None:
+        raise UsageError('pictures needs a place: write "pictures:PATH", a folder of class folders or a table')
+    return open_pictures(path).collection
+
+
+def open_pictures(path: Path, options: PictureOptions | None = None, progress: Progress | None = None) -> Opened:
+    """Recognise what lies at `path` and make it ready. Pictures are decoded once, into the cache.
+
+    `progress` is called with what is being done ("looking", "decoding"), how many are done and how many there are.
+    """
+    options = options or PictureOptions()
+    layout = recognise(path, options)
+    if layout.kind == "arrays":
+        return Opened(load_arrays(layout.path), layout)
+    if layout.kind == "embeddings":
+        return Opened(load_embeddings(layout.path, options), layout)
+    listing = present(list_pictures(layout, options), options.strict)
+    cache = (options.cache_dir or default_cache_dir()).expanduser()
+    digest = listing.origin.digest(options.by_content)
+    plan = planned(listing, options, digest, cache, progress)
+    pixels, reasons = decoded(listing, plan, cache / plan.key(digest), options.workers, progress)
+    listing = listing.without(reasons)
+    if options.strict and listing.left_out:
+        raise unreadable(listing.place, listing.left_out)
+    if not (listing.splits == TRAIN).any():
+        raise unreadable(listing.place, listing.left_out)
+    collection, val, notes = _collected(listing, pixels, options.mirror)
+    trained = np.flatnonzero(listing.splits == TRAIN).tolist()
+    return Opened(
+        collection,
+        layout,
+        val,
+        tuple(listing.origin.path(row) for row in trained),
+        getattr(listing.origin, "root", listing.place),
+        listing.left_out,
+        listing.ignored,
+        (*listing.notes, *notes),
+        plan,
+        cache / plan.key(digest),
+    )
+
+
+def _collected(listing: Listing, pixels: NDArray[np.uint8], mirror: bool) -> tuple[Collection, Held | None, tuple[str, ...]]:
+    """Splits as stretches of the mapped pixels; classes that no training picture has are left out."""
+    notes = []
+    counts = np.bincount(listing.labels[listing.splits == TRAIN], minlength=len(listing.classes))
+    if len(listing.classes) - int((counts == 0).sum()) < 2:
+        raise ToolError(f"{listing.place}: training pictures of fewer than two classes; a classifier needs two")
+    gone = [f'"{name}"' for name, count in zip(listing.classes, counts) if count == 0]
+    if gone:
+        notes.append(f"no training picture for {', '.join(gone)}: left out of the classes")
+    number = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
+    classes = tuple(name for name, count in zip(listing.classes, counts) if count)
+    images, labels = torch.from_numpy(pixels), torch.from_numpy(number[listing.labels])
+    ends = np.searchsorted(listing.splits, [TRAIN, VAL, TEST, TEST + 1])
+    held: dict[int, Held | None] = {}
+    for split in (VAL, TEST):
+        span = slice(int(ends[split]), int(ends[split + 1]))
+        known = labels[span] >= 0
+        if len(known) and not known.all():
+            notes.append(f"{int((~known).sum())} {SPLITS[split]} pictures are of classes without training pictures")
+        whole = bool(known.all())
+        kept = Held(*((images[span], labels[span]) if whole else (images[span][known], labels[span][known])))
+        held[split] = kept if len(kept.labels) else None
+    train = NoisyData(images[: ends[1]], labels[: ends[1]], tuple(listing.ids[: ends[1]]), classes)
+    mean, std = channel_statistics(train.images)
+    test = held[TEST] or held[VAL]
+    data = checked(train, str(listing.place))
+    return Collection("pictures", data, None, test, mean, std, mirror=mirror), held[VAL], tuple(notes)

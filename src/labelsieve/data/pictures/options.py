@@ -1,0 +1,54 @@
+"""How a user's pictures are to be read: every choice there is, with its default, checked when it is made."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from labelsieve.errors import UsageError, suggest
+
+FITS = ("crop", "squash")
+
+
+@dataclass(frozen=True)
+class PictureOptions:
+    """Choices for `open_pictures` and `inspection`; None means "find out".
+
+    Columns: `image_column`, `label_column`, `id_column` and `split_column` name columns of a table ("" for the
+    last two: do not use one). `root` is the folder that a table's paths start from (default: the table's own).
+    `outside` allows paths and links that leave the root. `encoding` is the table's. `classes` lists the labels
+    that may occur, in order. `skip_unlabelled` leaves rows without a label out instead of refusing the table.
+
+    Pictures: `size` is the side S in pixels; `fit` is "crop" (the shorter side becomes S, the middle is kept) or
+    "squash" (both sides become S). `cache_dir` holds the decoded pictures. `by_content` recognises a changed file
+    by its content rather than by its size and time. `strict` makes one unreadable picture an error. `workers` is
+    the number of decoding processes. `mirror` says whether a mirrored picture is still the same thing.
+
+    Vectors: `labels_file` holds the labels that belong to an .npy file.
+    """
+
+    image_column: str | None = None
+    label_column: str | None = None
+    id_column: str | None = None
+    split_column: str | None = None
+    root: Path | None = None
+    outside: bool = False
+    encoding: str | None = None
+    classes: tuple[str, ...] | None = None
+    skip_unlabelled: bool = False
+    size: int | None = None
+    fit: str = "crop"
+    cache_dir: Path | None = None
+    by_content: bool = False
+    strict: bool = False
+    workers: int | None = None
+    mirror: bool = True
+    labels_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.fit not in FITS:
+            raise UsageError(f'unknown fit "{self.fit}"{suggest(self.fit, FITS)}; give {" or ".join(FITS)}')
+        if self.size is not None and not 4 <= self.size <= 1024:
+            raise UsageError(f"size {self.size} is not in 4..1024; give the side of the pictures in pixels")
+        if self.workers is not None and self.workers < 1:
+            raise UsageError(f"{self.workers} workers cannot decode; give at least 1")
+        if self.classes is not None and len(set(self.classes)) != len(self.classes):
+            raise UsageError("the classes given name one of them twice; name each once")

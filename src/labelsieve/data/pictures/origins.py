@@ -1,0 +1,158 @@
+"""Where each row's picture lies: files below a root, or rows of Arrow files. References and stamps come out.
+
+A stamp is what tells that a picture is still the same one: its relative path, size and time, or its content.
+"""
+
+import hashlib
+import os
+import stat
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelsieve.data.pictures.decode import reason
+from labelsieve.data.pictures.fetch import Reference
+
+Index = NDArray[np.int64]
+LEAVES = "it leads out of the root folder"
+
+
+class Origin(Protocol):
+    """One entry a row."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: Index) -> "Origin": ...
+
+    def reference(self, row: int) -> Reference: ...
+
+    def path(self, row: int) -> str: ...
+
+    def examined(self) -> "tuple[Origin, dict[int, str]]": ...
+
+    def digest(self, by_content: bool) -> str: ...
+
+
+@dataclass(frozen=True)
+class Files:
+    """Pictures at `root`/`paths[row]`; paths use "/" and are absolute only where `outside` allows it."""
+
+    root: Path
+    paths: Sequence[str]
+    outside: bool = False
+    stamps: NDArray[np.int64] | None = None  # (N, 2): size and time
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def take(self, index: Index) -> "Files":
+        stamps = None if self.stamps is None else self.stamps[index]
+        return replace(self, paths=[self.paths[row] for row in index.tolist()], stamps=stamps)
+
+    def reference(self, row: int) -> Reference:
+        return os.path.join(self.root, self.paths[row])  # noqa: PTH118 - a million of them
+
+    def path(self, row: int) -> str:
+        return self.paths[row]
+
+    def examined(self) -> tuple["Files", dict[int, str]]:
+        """With stamps; and the rows whose file is missing, no plain file, or outside of the root: {row: reason}."""
+        found: dict[int, str] = {}
+        stamps = array("q", bytes(16 * len(self.paths)))  # written one by one, which NumPy is slow at
+        top, start = os.path.realpath(self.root), f"{self.root}{os.sep}"
+        inside: dict[str, bool] = {}
+        for row, path in enumerate(self.paths):
+            full = path if path[:1] == "/" else start + path
+            folder = path.rpartition("/")[0]
+            if folder not in inside:  # links are looked up once for each folder, not for each file
+                inside[folder] = self.outside or _within(os.path.dirname(full), top)  # noqa: PTH120
+            try:
+                seen = os.lstat(full)
+                if stat.S_ISLNK(seen.st_mode):
+                    inside_too = self.outside or _within(full, top)
+                    seen = os.stat(full)  # noqa: PTH116 - as text, for speed
+                    found |= {} if inside_too else {row: LEAVES}
+                if not inside[folder]:
+                    found[row] = LEAVES
+                elif not stat.S_ISREG(seen.st_mode):
+                    found[row] = "it is not a plain file"
+                stamps[2 * row] = seen.st_size
+                stamps[2 * row + 1] = seen.st_mtime_ns
+            except FileNotFoundError:
+                found[row] = "there is no such file" if inside[folder] else LEAVES
+            except (OSError, ValueError) as error:  # loops of links, names too long or with a NUL
+                found[row] = f"it cannot be reached ({getattr(error, 'strerror', None) or error})"
+        return replace(self, stamps=np.frombuffer(stamps, np.int64).reshape(-1, 2)), found
+
+    def digest(self, by_content: bool) -> str:
+        total = hashlib.sha256()
+        for start in range(0, len(self.paths), 4096):
+            total.update(os.fsencode("\0".join(self.paths[start : start + 4096])) + b"\0")
+        if by_content:
+            for row in range(len(self.paths)):
+                total.update(_content(str(self.reference(row))))
+        else:
+            stamps = self.examined()[0].stamps if self.stamps is None else self.stamps
+            total.update(os.fsencode(os.path.realpath(self.root)) + np.ascontiguousarray(stamps).tobytes())
+        return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """Pictures in `column` of Arrow files: row r is `rows[r]` of `files[shards[r]]`."""
+
+    files: tuple[Path, ...]
+    shards: Index
+    rows: Index
+    column: str
+    outside: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, index: Index) -> "ArrowRows":
+        return replace(self, shards=self.shards[index], rows=self.rows[index])
+
+    def reference(self, row: int) -> Reference:
+        return [str(self.files[self.shards[row]]), int(self.rows[row]), self.column, self.outside]
+
+    def path(self, row: int) -> str:
+        return f"{self.files[self.shards[row]].name}#{int(self.rows[row])}"
+
+    def examined(self) -> "tuple[ArrowRows, dict[int, str]]":
+        """Nothing to find out before the files are read."""
+        return self, {}
+
+    def digest(self, by_content: bool) -> str:
+        total = hashlib.sha256(f"{self.column} {self.outside}".encode())
+        for file in self.files:
+            where = b"" if by_content else os.fsencode(file.resolve())
+            total.update(where + b"\0" + (_content(str(file)) if by_content else _stamp(str(file))))
+        total.update(self.shards.tobytes() + self.rows.tobytes())
+        return total.hexdigest()
+
+
+def _within(path: str, top: str) -> bool:
+    real = os.path.realpath(path)
+    return real == top or real.startswith(top.rstrip(os.sep) + os.sep)
+
+
+def _stamp(path: str) -> bytes:
+    try:
+        seen = os.stat(path)  # noqa: PTH116 - as text, as in `Files`
+    except OSError:
+        return b"gone\n"
+    return b"%d %d\n" % (seen.st_size, seen.st_mtime_ns)
+
+
+def _content(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError as error:
+        return reason(error).encode()

@@ -1,0 +1,128 @@
+"""A path goes in; what lies there, and why we think so, comes out. Nothing but names and headers is read."""
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.arrow import is_vector, parquet_file
+from labelsieve.data.pictures.folders import holds_picture, read_folders, split_folders, visible_folders
+from labelsieve.data.pictures.imagefolder import has_labels, metadata_files, read_imagefolder
+from labelsieve.data.pictures.listing import SPLIT_NAMES, Listing
+from labelsieve.data.pictures.manifest import read_manifest
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.saved import is_saved, read_saved
+from labelsieve.data.pictures.tables import SUFFIXES, open_table
+from labelsieve.errors import ToolError
+
+VECTOR_KEYS = ("features", "embeddings", "X")
+KINDS = ("class folders", "split folders", "manifest", "imagefolder", "saved dataset", "arrays", "embeddings")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`kind` is one of KINDS; `path` is what is read: the path given, or a table inside it."""
+
+    kind: str
+    path: Path
+    why: str
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether there are picture files to decode, rather than arrays."""
+        return self.kind not in ("arrays", "embeddings")
+
+
+def recognise(path: Path, options: PictureOptions | None = None) -> Layout:
+    """What lies at `path`, or a `ToolError` that says what could."""
+    options = options or PictureOptions()
+    path = path.expanduser()
+    if path.is_dir():
+        return _folder(path, options)
+    if not path.exists():
+        raise ToolError(f"{path}: there is no such file or folder; check the path")
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return _npz(path)
+    if suffix == ".npy":
+        return Layout("embeddings", path, "an .npy file of vectors, with a file of labels beside it")
+    if suffix == ".parquet":
+        return _parquet(path, options)
+    if suffix in SUFFIXES:
+        return Layout("manifest", path, f"a {suffix} table")
+    more = "; write JSON lines: one object a line, suffix .jsonl" if suffix == ".json" else ""
+    raise ToolError(
+        f"{path}: not recognised{more}; give a folder of class folders, a table "
+        f"({', '.join(SUFFIXES)}), a folder saved by datasets, or .npz or .npy arrays"
+    )
+
+
+def list_pictures(layout: Layout, options: PictureOptions) -> Listing:
+    """The rows of a layout that has pictures."""
+    readers = {
+        "class folders": read_folders,
+        "split folders": read_folders,
+        "manifest": read_manifest,
+        "imagefolder": read_imagefolder,
+        "saved dataset": read_saved,
+    }
+    return readers[layout.kind](layout.path, options)
+
+
+def _folder(path: Path, options: PictureOptions) -> Layout:
+    if is_saved(path):
+        return Layout("saved dataset", path, "it has the files that datasets' save_to_disk writes")
+    metadata = metadata_files(path)
+    if metadata and has_labels(metadata, options):
+        listed = ", ".join(f"{folder}/{file.name}" if folder else file.name for folder, file in metadata.items())
+        return Layout("imagefolder", path, f"{listed} with a file_name column and labels")
+    splits = split_folders(path)
+    if splits:
+        return Layout("split folders", path, f"the folders {', '.join(sorted(splits))}, each with class folders")
+    names = visible_folders(path)
+    if names and all(name.lower() in SPLIT_NAMES for name in names) and any(visible_folders(path / name) for name in names):
+        raise ToolError(f"{path}: it has {', '.join(names)} and no train folder of class folders; add one")
+    tables = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
+    named = [file for file in tables if _is_manifest(file, options)]
+    full = [name for name in names if holds_picture(path / name)]
+    if len(named) == 1 and len(full) < 2:
+        return Layout("manifest", named[0], f"{named[0].name} has a column of paths and one of labels")
+    if not full:
+        raise ToolError(
+            f"{path}: no class folder holds a picture, and there is no table of paths and labels; "
+            f"put pictures into one folder a class"
+        )
+    if len(full) == 1:
+        raise ToolError(f'{path}: only one folder ("{full[0]}") holds pictures; a classifier needs at least two classes')
+    return Layout("class folders", path, f"{len(full)} folders that hold pictures, one a class")
+
+
+def _is_manifest(file: Path, options: PictureOptions) -> bool:
+    try:
+        names = open_table(file, options.encoding).columns
+    except ToolError:
+        return False
+    plain = {name.lower() for name in names}
+    image = options.image_column in names or bool(plain & set(usual.IMAGE))
+    return image and (options.label_column in names or bool(plain & set(usual.LABEL)))
+
+
+def _npz(path: Path) -> Layout:
+    try:
+        with zipfile.ZipFile(path) as members:
+            keys = {name.removesuffix(".npy") for name in members.namelist()}
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ToolError(f"{path}: not a whole .npz file ({error}); write it again with numpy.savez") from None
+    found = [key for key in VECTOR_KEYS if key in keys]
+    if found and "images" not in keys:
+        return Layout("embeddings", path, f'an .npz with the key "{found[0]}"')
+    return Layout("arrays", path, "an .npz of pictures and labels")
+
+
+def _parquet(path: Path, options: PictureOptions) -> Layout:
+    schema = parquet_file(path).schema_arrow
+    vectors = [field.name for field in schema if is_vector(field.type, path)]
+    pictured = any(field.name.lower() in usual.IMAGE for field in schema if field.name not in vectors)
+    if vectors and (options.image_column in vectors or (options.image_column is None and not pictured)):
+        return Layout("embeddings", path, f'a Parquet file with lists of numbers in "{vectors[0]}"')
+    return Layout("manifest", path, "a .parquet table")

@@ -1,0 +1,98 @@
+"""A listing goes in; what its pictures' headers say comes out, and from it how they would be decoded."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from sys import intern
+from typing import Any
+
+import numpy as np
+
+from labelsieve.data.pictures.cache import cache_errors, cache_size
+from labelsieve.data.pictures.decode import GREY_MODES
+from labelsieve.data.pictures.listing import Listing
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.pool import run_tasks, worker_count
+from labelsieve.data.pictures.tasks import Task
+
+SIZES = (8, 28, 32, 48, 64, 96, 128, 160, 224)
+SURVEY_STRETCH = 256
+RULES = 1  # to be raised whenever the same file would be decoded to other pixels
+Progress = Callable[[str, int, int], None]  # what is being done, how many are done, how many there are
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How pictures are decoded: uint8 (channels, size, size) each, `bytes` for all in the cache."""
+
+    size: int
+    channels: int
+    fit: str
+    count: int
+
+    @property
+    def bytes(self) -> int:
+        return cache_size(self.count, self.size, self.channels)
+
+    def key(self, digest: str) -> str:
+        """The cache folder's name: pictures that are the same, decoded the same way, have the same."""
+        words = (digest, self.size, self.channels, self.fit, self.count, RULES)
+        return hashlib.sha256(repr(words).encode()).hexdigest()[:24]
+
+
+def surveyed(
+    listing: Listing, options: PictureOptions, verify: bool = False, progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    """One record a row: format, mode, width, height; with `verify` hash; `reason` where it cannot be read."""
+    records: list[dict[str, Any]] = [{}] * len(listing)
+    done = 0
+
+    def make(k: int) -> Task:
+        first = k * SURVEY_STRETCH
+        rows = range(first, min(first + SURVEY_STRETCH, len(listing)))
+        references = [listing.origin.reference(row) for row in rows]
+        return {"do": "survey", "references": references, "first": first, "verify": verify}
+
+    count = -(-len(listing) // SURVEY_STRETCH)
+    for k, answers in run_tasks(count, make, worker_count(options.workers, len(listing))):
+        for answer in answers:  # a million records share a handful of words
+            answer |= {key: intern(answer[key]) for key in ("format", "mode") if key in answer}
+        records[k * SURVEY_STRETCH : k * SURVEY_STRETCH + len(answers)] = answers
+        done += len(answers)
+        if progress is not None:
+            progress("looking", done, len(listing))
+    return records
+
+
+def plan(records: list[dict[str, Any]], options: PictureOptions) -> Plan:
+    """Size and channels by the headers that can be read; the count is that of all rows.
+
+    Size: the largest of 8, 28, 32, 48, 64, 96, 128, 160, 224 not above the median of the shorter sides (at
+    least 8). Channels: 1 when every picture is stored as grey, else 3.
+    """
+    known = [record for record in records if "mode" in record]
+    side = float(np.median([min(r["width"], r["height"]) for r in known])) if known else SIZES[0]
+    size = options.size or max([s for s in SIZES if s <= side], default=SIZES[0])
+    grey = bool(known) and all(record["mode"] in GREY_MODES for record in known)
+    return Plan(size, 1 if grey else 3, options.fit, len(records))
+
+
+def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path, progress: Progress | None) -> Plan:
+    """The same for a listing; what the headers said is kept in the cache, so that it is read only once."""
+    kept = cache / f"survey-{digest[:24]}.json"
+    try:
+        side, channels = json.loads(kept.read_text("ascii"))
+        return Plan(options.size or int(side), int(channels), options.fit, len(listing))
+    except (OSError, ValueError, TypeError):
+        pass
+    whole = surveyed(listing, options, progress=progress)
+    found = plan(whole, options)
+    with cache_errors(cache):
+        cache.mkdir(parents=True, exist_ok=True)
+        draft = kept.with_suffix(".draft")
+        unsized = found.size if options.size is None else plan(whole, PictureOptions()).size
+        draft.write_text(json.dumps([unsized, found.channels]), "ascii")
+        draft.replace(kept)
+    return found

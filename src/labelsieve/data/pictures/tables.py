@@ -1,0 +1,184 @@
+"""A table file (CSV, TSV, JSON lines, Parquet) goes in; the wanted columns come out, a list each."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+from labelsieve.data.pictures.arrow import parquet_file
+from labelsieve.errors import ToolError
+
+DELIMITED = (".csv", ".tsv", ".tab")
+JSON_LINES = (".jsonl", ".ndjson")
+SUFFIXES = (*DELIMITED, *JSON_LINES, ".parquet")
+PEEK = 100  # JSON lines have no header: the keys of so many lines stand for it
+BATCH = 1000
+
+
+class Table(Protocol):
+    """The names of the columns, and any of them as lists."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    def read(self, names: Sequence[str]) -> list[list[Any]]: ...
+
+
+def open_table(path: Path, encoding: str | None = None) -> Table:
+    """The table at `path`, by its suffix. Only its header is read here."""
+    if not path.is_file():
+        raise ToolError(f"{path}: no such file; check the path")
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return ParquetTable(path)
+    if suffix in DELIMITED:
+        return delimited(path, encoding)
+    if suffix in JSON_LINES:
+        with text_of(path, encoding) as stream:
+            keys: dict[str, None] = {}
+            for record in islice(_records(stream, path), PEEK):
+                keys |= dict.fromkeys(record)
+        return JsonLinesTable(path, encoding, tuple(keys))
+    raise ToolError(f"{path}: not a table that is read; the suffixes are {', '.join(SUFFIXES)}")
+
+
+@contextmanager
+def text_of(path: Path, encoding: str | None) -> Iterator[TextIO]:
+    """The file as text: UTF-8 with or without a byte order mark, unless another encoding is given."""
+    try:
+        with path.open(encoding=encoding or "utf-8-sig", newline="") as stream:
+            yield stream
+    except LookupError:
+        raise ToolError(f'{path}: there is no encoding "{encoding}"; write it as Python does: cp1252') from None
+    except UnicodeError:
+        raise ToolError(_undecodable(path, encoding)) from None
+    except csv.Error as error:
+        raise ToolError(f"{path}: not a well-formed table ({error}); check its quotes") from None
+
+
+def _undecodable(path: Path, encoding: str | None) -> str:
+    """Which line is not in the encoding, and what to do."""
+    with path.open("rb") as stream:
+        start = stream.read(2)
+        if encoding is None and start in (b"\xff\xfe", b"\xfe\xff"):
+            return f"{path}: it is UTF-16, not UTF-8; save it as UTF-8, or give the encoding utf-16"
+        stream.seek(0)
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode(encoding or "utf-8")
+            except UnicodeError as error:
+                near = line[max(error.start - 10, 0) : error.start + 10] if hasattr(error, "start") else line[:20]
+                return (
+                    f"{path}: line {number} is not {encoding or 'UTF-8'} (near {near!r}); "
+                    f"save the file as UTF-8, or give its encoding (often cp1252)"
+                )
+    return f"{path}: it is not {encoding or 'UTF-8'}; save it as UTF-8, or give its encoding"
+
+
+def delimited(path: Path, encoding: str | None) -> "DelimitedTable":
+    """A CSV or TSV by its first line; in a .csv, whichever of comma, semicolon and tab parts it most."""
+    with text_of(path, encoding) as stream:
+        first = stream.readline()
+        marks = "\t" if path.suffix.lower() in (".tsv", ".tab") else ",;\t"
+        mark = max(marks, key=first.count)
+        stream.seek(0)
+        header = next(csv.reader(stream, delimiter=mark), [])
+    if not header:
+        raise ToolError(f"{path}: it is empty; its first line must name the columns")
+    return DelimitedTable(path, encoding, tuple(name.strip() for name in header), mark)
+
+
+@dataclass(frozen=True)
+class DelimitedTable:
+    path: Path
+    encoding: str | None
+    columns: tuple[str, ...]
+    mark: str
+
+    def read(self, names: Sequence[str]) -> list[list[Any]]:
+        """Text; a field that a short line lacks is None."""
+        places = [self.columns.index(name) for name in names]
+        found: list[list[Any]] = [[] for _ in names]
+        wanted = list(zip(places, found))
+        width = len(self.columns)
+        with text_of(self.path, self.encoding) as stream:
+            reader = csv.reader(stream, delimiter=self.mark)
+            next(reader)
+            for row in reader:
+                if len(row) != width:
+                    if not row:
+                        continue
+                    row = self._mended(row, reader.line_num)
+                for place, column in wanted:
+                    column.append(row[place])
+        return found
+
+    def _mended(self, row: list[str], line: int) -> list[Any]:
+        """Short rows are filled up; spare fields are only allowed when they are empty."""
+        width = len(self.columns)
+        if any(row[width:]):
+            raise ToolError(
+                f"{self.path}: line {line} has {len(row)} fields, the header has {width}; "
+                f'put values that contain "{self.mark}" in double quotes'
+            )
+        return [*row[:width], *[None] * (width - len(row))]
+
+
+@dataclass(frozen=True)
+class JsonLinesTable:
+    path: Path
+    encoding: str | None
+    columns: tuple[str, ...]
+
+    def read(self, names: Sequence[str]) -> list[list[Any]]:
+        found: list[list[Any]] = [[] for _ in names]
+        wanted = list(zip(names, found))
+        with text_of(self.path, self.encoding) as stream:
+            for record in _records(stream, self.path):
+                for name, column in wanted:
+                    column.append(record.get(name))
+        return found
+
+
+def _records(stream: TextIO, path: Path) -> Iterator[dict[str, Any]]:
+    """One object a line. Many lines are parsed at once, for speed; where that fails, one by one, to name the line."""
+    number = 1
+    while lines := list(islice(stream, BATCH)):
+        full = [line for line in lines if not line.isspace()]
+        try:
+            found = json.loads(f"[{','.join(full)}]")
+            plain = len(found) == len(full) and all(type(record) is dict for record in found)
+        except ValueError:
+            plain = False
+        yield from found if plain else _one_by_one(lines, number, path)
+        number += len(lines)
+
+
+def _one_by_one(lines: list[str], start: int, path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, start):
+        if line.isspace():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise ToolError(f"{path}: line {number} is not JSON ({error}); write one object a line") from None
+        if not isinstance(record, dict):
+            raise ToolError(f"{path}: line {number} is not an object; write one {{...}} a line")
+        yield record
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    path: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(parquet_file(self.path).schema_arrow.names)
+
+    def read(self, names: Sequence[str]) -> list[list[Any]]:
+        table = parquet_file(self.path).read(columns=list(names))
+        return [table.column(name).to_pylist() for name in names]

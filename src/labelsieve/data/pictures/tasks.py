@@ -1,0 +1,98 @@
+"""What a decoding process does: a task as plain JSON goes in, one answer a picture comes out. Needs no torch.
+
+Two tasks: "survey" reads headers (and, when asked, decodes to verify and hashes); "decode" writes pixels to
+the cache. `serve` runs in a process of its own, one task a line; it ends when its input does.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixels, reason
+from labelsieve.data.pictures.fetch import Reference, fetch
+
+Task = dict[str, Any]
+
+
+def perform(task: Task) -> list[Any]:
+    """One answer for each of `task["references"]`."""
+    if task["do"] == "survey":
+        return [survey(reference, task["verify"]) for reference in task["references"]]
+    return decode(task)
+
+
+def decode(task: Task) -> list[str | None]:
+    """Pixels of rows first, first + 1, ... go into the cache file; None or the reason why not for each."""
+    references, size, channels = task["references"], task["size"], task["channels"]
+    block = np.zeros((len(references), channels, size, size), np.uint8)
+    answers: list[str | None] = []
+    for row, reference in enumerate(references):
+        try:
+            with fetch(reference) as stream:
+                block[row] = pixels(stream, size, channels, task["fit"])
+            answers.append(None)
+        except Exception as error:  # whatever one picture does, the others go on
+            answers.append(reason(error))
+    handle = os.open(task["file"], os.O_WRONLY)
+    try:
+        if os.fstat(handle).st_size == task["bytes"]:  # else the cache was finished by somebody else meanwhile
+            _write(handle, block, task["offset"] + task["first"] * block[0].nbytes)
+    finally:
+        os.close(handle)
+    return answers
+
+
+def _write(handle: int, block: np.ndarray, offset: int) -> None:
+    """By write rather than through a map: a full disk is then an error and not the end of the process."""
+    left = block.data.cast("B")
+    os.lseek(handle, offset, os.SEEK_SET)
+    while left:
+        left = left[os.write(handle, left) :]
+    os.fsync(handle)
+
+
+def survey(reference: Reference, verify: bool) -> dict[str, Any]:
+    """What the header says; with `verify` also the content's hash, and whether all of it can be decoded."""
+    seen: dict[str, Any] = {}
+    try:
+        with fetch(reference) as stream:
+            if verify:
+                seen["hash"] = content_hash(stream)
+                stream.seek(0)
+            picture = open_picture(stream)
+            seen |= header(picture)
+            if verify:
+                picture.draft(None, (8, 8))
+                picture.load()
+    except Exception as error:  # as above
+        seen["reason"] = reason(error)
+    return seen
+
+
+def content_hash(stream: BinaryIO) -> str:
+    total = hashlib.sha256()
+    while part := stream.read(2**20):
+        total.update(part)
+    return total.hexdigest()[:32]
+
+
+def crashed(task: Task) -> list[Any]:
+    """The answer for a task of one picture on which the process died."""
+    return [{"reason": CRASHED}] if task["do"] == "survey" else [CRASHED]
+
+
+def serve() -> None:
+    """Tasks from standard input, answers to standard output, a line of JSON each."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="ascii")
+    os.dup2(2, 1)  # whatever a library prints must not get between the answers
+    answers.write("ready\n")
+    for line in sys.stdin:
+        try:
+            answer: dict[str, Any] = {"answers": perform(json.loads(line))}
+        except OSError as error:
+            answer = {"error": error.strerror or str(error)}
+        answers.write(json.dumps(answer) + "\n")

@@ -1,0 +1,1 @@
+"""Tests of reading people's own pictures, on tiny files made here."""

@@ -1,0 +1,238 @@
+"""Tables of paths and labels: every format, every fault, and the columns that are guessed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labelsieve.data.pictures.labels import name_labels, number_labels
+from labelsieve.data.pictures.opening import Opened, open_pictures
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import recognise
+from labelsieve.errors import ToolError, UsageError
+
+from .made import noise, save
+
+ROWS: list[dict[str, Any]] = [
+    {"path": "img/0.png", "label": "dog"},
+    {"path": "img/1.png", "label": "cat"},
+    {"path": "./img/2.png", "label": "dog"},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "data"
+    for number in range(3):
+        save(noise(number), root / "img" / f"{number}.png")
+    return root
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    names = list(rows[0])
+    if path.suffix == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n", "utf-8")
+    else:
+        mark = "\t" if path.suffix == ".tsv" else ","
+        lines = [mark.join(names), *(mark.join(str(row[name]) for name in names) for row in rows)]
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def opened(path: Path, **options: Any) -> Opened:
+    return open_pictures(path, PictureOptions(size=12, **options))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_every_format(suffix: str, folder: Path) -> None:
+    found = opened(write(folder / f"t.{suffix}", ROWS))
+    train = found.collection.train
+    assert found.layout.kind == "manifest" and train.classes == ("cat", "dog") and train.labels.tolist() == [1, 0, 1]
+    assert train.ids == ("img/0.png", "img/1.png", "img/2.png")
+    assert np.array_equal(train.images[2].numpy(), np.asarray(noise(2)).transpose(2, 0, 1))
+
+
+def test_a_folder_with_one_table_is_that_table(folder: Path) -> None:
+    write(folder / "labels.csv", ROWS)
+    (folder / "other.csv").write_text("a,b\n1,2\n")
+    assert recognise(folder).path == folder / "labels.csv"
+
+
+@pytest.mark.parametrize("names", [("file", "Class"), ("filename", "category"), ("image_path", "target"), ("img", "given_label")])
+def test_usual_names_are_guessed(names: tuple[str, str], folder: Path) -> None:
+    rows = [{names[0]: row["path"], names[1]: row["label"], "weight": 1} for row in ROWS]
+    assert opened(write(folder / "t.csv", rows)).collection.train.labels.tolist() == [1, 0, 1]
+
+
+def test_columns_can_be_named_and_ids_and_splits_are_used(folder: Path) -> None:
+    rows = [
+        {"id": f"n{k}", "where": row["path"], "what": row["label"], "split": s}
+        for k, (row, s) in enumerate(zip(ROWS, ["test", "Train", "training"]))
+    ]
+    found = opened(write(folder / "t.csv", rows), image_column="where", label_column="what")
+    assert found.collection.train.ids == ("n1", "n2") and found.paths == ("img/1.png", "img/2.png")
+    assert found.collection.test is not None and found.collection.test.labels.tolist() == [1]
+    plain = opened(folder / "t.csv", image_column="where", label_column="what", id_column="", split_column="")
+    assert plain.collection.train.ids == ("img/0.png", "img/1.png", "img/2.png")
+
+
+def test_text_as_spreadsheets_write_it(folder: Path) -> None:
+    quoted = 'path;label\r\n"img/0.png";"a;b\nc"\r\nimg/1.png; cat \r\n\r\nimg/2.png;cat;\r\n'
+    (folder / "t.csv").write_bytes(b"\xef\xbb\xbf" + quoted.encode())
+    found = opened(folder / "t.csv")
+    assert found.collection.train.classes == ("a;b\nc", "cat") and any("spaces" in note for note in found.notes)
+
+
+def test_another_encoding_is_named_by_line_and_can_be_given(folder: Path) -> None:
+    text = "path,label\nimg/0.png,dog\nimg/1.png,k\xf6ter\nimg/2.png,dog\n"
+    (folder / "t.csv").write_bytes(text.encode("cp1252"))
+    with pytest.raises(ToolError, match=r"line 3 is not UTF-8 .*cp1252"):
+        opened(folder / "t.csv")
+    assert "k\xf6ter" in opened(folder / "t.csv", encoding="cp1252").collection.train.classes
+    (folder / "t.csv").write_text(text, "utf-16")
+    with pytest.raises(ToolError, match="UTF-16"):
+        opened(folder / "t.csv")
+    assert len(opened(folder / "t.csv", encoding="utf-16").collection.train) == 3
+    with pytest.raises(ToolError, match='no encoding "utf-99"'):
+        opened(folder / "t.csv", encoding="utf-99")
+
+
+FAULTS: dict[str, tuple[str, str]] = {
+    "two label columns": ("path,label,class\nimg/0.png,a,b\n", '"label" and "class" would both do; choose one with label_column'),
+    "two path columns": ("path,file,label\na,b,c\n", '"path" and "file" would both do; .* image_column'),
+    "no label column": ("path,lable\nimg/0.png,a\n", 'name one with label_column. The columns are "path", "lable"'),
+    "no header": ("img/0.png,cat\nimg/1.png,dog\n", "no usual column name; name one with image_column"),
+    "a column twice": ("path,label,label\na,b,c\n", '"label" and "label" would both do|two columns'),
+    "missing labels": ("path,label\nimg/0.png,a\nimg/1.png,\nimg/2.png\n", "2 of 3 rows have no label, the first is row 2"),
+    "no path": ("path,label\nimg/0.png,a\n ,b\n", "row 2 has no picture path"),
+    "same path": ("path,label\nimg/0.png,a\nimg/1.png,b\nimg/0.png,b\n", 'path "img/0.png" is in row 1 and again in row 3'),
+    "same id": ("id,path,label\n7,img/0.png,a\n7,img/1.png,b\n", 'id "7" is in row 1 and again in row 2'),
+    "no id": ("id,path,label\n7,img/0.png,a\n,img/1.png,b\n", "row 2 has no id"),
+    "too many fields": ("path,label\nimg/0.png,a,b\n", "line 2 has 3 fields, the header has 2"),
+    "unknown split": ("path,label,split\nimg/0.png,a,trian\n", 'split "trian" is not known .did you mean "train"'),
+    "nothing to train on": ("path,label,split\nimg/0.png,a,test\n", "no row is in the training split"),
+    "empty": ("", "it is empty"),
+    "only a header": ("path,label\n", "no rows"),
+    "parent": ("path,label\nimg/0.png,a\n../x.png,b\n", '"../x.png" leads out of the root'),
+    "parent inside": ("path,label\nimg/../../x.png,b\nimg/0.png,a\n", "leads out of the root"),
+    "absolute": ("path,label\n/etc/passwd,b\nimg/0.png,a\n", '"/etc/passwd" leads out of the root'),
+    "all missing": ("path,label\na.png,b\nb.png,a\n", 'none of its 2 pictures .* "a.png".* as root'),
+    "one class": ("path,label\nimg/0.png,a\nimg/1.png,a\n", "fewer than two classes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FAULTS)
+def test_a_faulty_table_is_refused_with_its_fault(what: str, folder: Path) -> None:
+    text, says = FAULTS[what]
+    (folder / "t.csv").write_text(text)
+    with pytest.raises(ToolError, match=says) as caught:
+        opened(folder / "t.csv")
+    assert str(folder / "t.csv") in str(caught.value)
+
+
+def test_links_that_lead_out_are_refused_unless_allowed(folder: Path) -> None:
+    outside = save(noise(5), folder.parent / "x.png")
+    (folder / "img" / "link.png").symlink_to(outside)
+    (folder / "linked").symlink_to(folder.parent)
+    for name in ("img/link.png", "linked/x.png"):
+        path = write(folder / "t.csv", [*ROWS, {"path": name, "label": "cat"}])
+        with pytest.raises(ToolError, match=f'"{name}" leads out'):
+            opened(path)
+        assert len(opened(path, outside=True).collection.train) == 4
+    path = write(folder / "t.csv", [*ROWS, {"path": str(outside), "label": "cat"}])
+    assert str(outside) in opened(path, outside=True).collection.train.ids
+
+
+def test_absolute_paths_inside_the_root_become_relative(folder: Path) -> None:
+    rows = [{**row, "path": str(folder / row["path"])} for row in ROWS]
+    assert opened(write(folder / "t.csv", rows)).collection.train.ids[0] == "img/0.png"
+
+
+def test_another_root(folder: Path) -> None:
+    path = write(folder.parent / "t.csv", ROWS)
+    assert len(opened(path, root=folder).collection.train) == 3
+
+
+def test_missing_files_are_left_out_and_told(folder: Path) -> None:
+    path = write(folder / "t.csv", [*ROWS, {"path": "img/9.png", "label": "cat"}])
+    assert [(row.id, row.reason) for row in opened(path).left_out] == [("img/9.png", "there is no such file")]
+    with pytest.raises(ToolError, match="no such file"):
+        opened(path, strict=True)
+
+
+def test_unlabelled_rows_can_be_left_out(folder: Path) -> None:
+    path = write(folder / "t.jsonl", [*ROWS[:2], {"path": "img/2.png", "label": None}])
+    found = opened(path, skip_unlabelled=True)
+    assert len(found.collection.train) == 2 and found.left_out[0].reason == "it has no label"
+
+
+def test_mixed_types_are_text_and_numbers_are_in_order(folder: Path) -> None:
+    found = opened(write(folder / "t.jsonl", [{**row, "label": label} for row, label in zip(ROWS, [1, "one", 1.0])]))
+    assert found.collection.train.classes == ("1", "one") and any("taken as text" in note for note in found.notes)
+    named = name_labels([10, 9, 2, 10], "t")
+    assert named.classes == ("2", "9", "10") and named.codes.tolist() == [2, 1, 0, 2] and named.notes == ()
+    assert name_labels([True, False, None, float("nan"), b"x"], "t").codes.tolist() == [1, 0, -1, -1, 2]
+
+
+def test_labels_that_cannot_be(folder: Path) -> None:
+    with pytest.raises(ToolError, match="row 2: the label is a list"):
+        opened(write(folder / "t.jsonl", [{**row, "label": label} for row, label in zip(ROWS, ["a", ["b"], "c"])]))
+    with pytest.raises(ToolError, match=r'row 2: label "catt" .*did you mean "cat".*2 such labels'):
+        name_labels(["cat", "catt", "dgo"], "t", ("cat", "dog"))
+    with pytest.raises(ToolError, match=r"row 2 has label 2, outside 0\.\.1"):
+        number_labels([0, 2], ("a", "b"), "t")
+
+
+def test_broken_json_lines(folder: Path) -> None:
+    for text, says in (('{"path": 1\n', "line 1 is not JSON"), ("[1]\n", "line 1 is not an object")):
+        (folder / "t.jsonl").write_text(text)
+        with pytest.raises(ToolError, match=says):
+            opened(folder / "t.jsonl")
+
+
+def test_a_broken_parquet_file(folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (folder / "t.parquet").write_text("x")
+    with pytest.raises(ToolError, match="not a whole Parquet file"):
+        opened(folder / "t.parquet")
+
+
+def test_without_pyarrow_the_remedy_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder / "t.parquet", ROWS)
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ToolError, match=r"pip install 'labelsieve\[tables\]'"):
+        opened(folder / "t.parquet")
+
+
+def test_a_column_that_is_not_there(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r'no column "lable".*did you mean "label"'):
+        opened(write(folder / "t.csv", ROWS), label_column="lable")
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl"])
+def test_imagefolder_metadata(name: str, folder: Path) -> None:
+    write(folder / name, [{"file_name": row["path"], "label": row["label"], "image": "x"} for row in ROWS])
+    found = opened(folder)
+    assert found.layout.kind == "imagefolder" and found.collection.train.labels.tolist() == [1, 0, 1]
+
+
+def test_imagefolder_metadata_by_split(folder: Path) -> None:
+    for split, names in (("train", "ab"), ("test", "ba")):
+        for number in range(2):
+            save(noise(number), folder / split / f"{number}.png")
+        write(folder / split / "metadata.csv", [{"file_name": f"{k}.png", "label": label} for k, label in enumerate(names)])
+    found = opened(folder)
+    assert found.collection.train.ids == ("train/0.png", "train/1.png") and found.collection.train.labels.tolist() == [0, 1]
+    assert found.collection.test is not None and found.collection.test.labels.tolist() == [1, 0]
+
+
+def test_metadata_without_labels_leave_the_folders_to_speak(folder: Path) -> None:
+    for name in ("cat", "dog"):
+        save(noise(1), folder / name / "x.png")
+    write(folder / "metadata.csv", [{"file_name": "cat/x.png", "caption": "a cat"}])
+    assert recognise(folder).kind == "class folders"
