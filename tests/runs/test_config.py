@@ -38,9 +38,9 @@ def test_every_key_can_be_set_and_comes_back_from_yaml(key: str) -> None:
 
 def test_optional_keys_can_be_unset() -> None:
     optional = [key for key, hint in KEYS.items() if type(None) in get_args(hint)]
-    assert optional == ["data.limit", "data.noise_seed", "cleaning.prototype_lr"]
+    assert optional == ["data.limit", "data.noise_seed", "cleaning.prototype_lr", "engine.compile", "engine.capture"]
     for key in optional:
-        config = override(override(Config(), {key: 3}), {key: "none"})
+        config = override(override(Config(), {key: "1"}), {key: "none"})
         assert value_at(config, key) is None
 
 

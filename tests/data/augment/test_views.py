@@ -122,7 +122,8 @@ def test_views_keep_type_and_shape_repeat_by_seed_and_leave_their_input_alone(im
         views = maker(images, seeded(5))
         assert views.dtype == torch.uint8 and views.shape == images.shape
         assert torch.equal(views, maker(images, seeded(5)))
-        assert not torch.equal(views, maker(images, seeded(6)))
+        leaves_alone = maker == Weak(pad=0, mirror=False)  # what tiny pictures get
+        assert torch.equal(views, maker(images, seeded(6))) == leaves_alone
     assert torch.equal(images, before)
 
 
