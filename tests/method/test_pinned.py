@@ -14,7 +14,9 @@ from labelsieve.method.stages import Division, epoch_plan
 PINNED = torch.arange(60) % 7 == 0
 
 
-def divided(monkeypatch: pytest.MonkeyPatch, pinned: Tensor | None, **changes: Any) -> tuple[list[Division], list[Tensor], list[Any]]:
+def divided(
+    monkeypatch: pytest.MonkeyPatch, pinned: Tensor | None, **changes: Any
+) -> tuple[list[Division], list[Tensor], list[Any]]:
     """Every division that was trained on, every mask the prototypes learnt from, every epoch."""
     run = tiny(**changes)
     divisions: list[Division] = []
