@@ -1,7 +1,7 @@
 """What to do about each label: evidence per sample goes in; its kind, an action and a sentence come out. Needs no torch.
 
 All thresholds stand here. A score is the chance that the given label is right; a confidence is the share of the mean softmax
-of both networks. Training mixes pictures, which keeps confidences low: 0.6 is much, and ambiguity is told by a ratio.
+of both networks. Training mixes pictures, which keeps confidences low: 0.7 is much, and ambiguity is told by a ratio.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 # A label is relabelled without a person only when all of these hold, and both networks suggest the same class.
 RELABEL_SCORE = 0.2  # at most
-RELABEL_CONFIDENCE = 0.6  # at least
+RELABEL_CONFIDENCE = 0.7  # at least
 # Two classes are possible when the second is at least so large a part of the first.
 AMBIGUOUS_RATIO = 0.5
 # A picture is like none of the classes when no prototype claims it and the networks are not sure of any class.

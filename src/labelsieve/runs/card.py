@@ -48,8 +48,9 @@ def _data(found: Findings, record: Record) -> str:
         made = f"{plain(config.data.noise)}: {_percent(float(found.made_wrong.mean()))} of the labels"
         lines.append(("wrong labels, made on purpose", made))
     how = (
-        "The estimate is the mean of 1 - label_score. The interval spans the opinions of both networks, by prototypes and by "
-        "loss, widened by 1.96 standard deviations of the draw. It assumes that they do not all err in the same way."
+        "The estimate is the mean of 1 - label_score, counted where the networks suggest another class. The interval spans what "
+        "each network says by prototypes and by loss, and what remains where both are more than half sure of the same class, "
+        "widened by 1.96 standard deviations of the draw. It assumes that they do not all err in the same way."
     )
     listed = sorted(range(len(found.classes)), key=lambda k: -found.shares[k].share)[:MOST_CLASSES]
     rows = [

@@ -10,7 +10,7 @@ import numpy as np
 from labelsieve.data.noise_record import load as load_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
-from labelsieve.issues.estimate import Share, Yield, by_class, expected_yield, wrong_share
+from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
@@ -28,20 +28,20 @@ class Findings:
     score: np.ndarray  # (N,)
     is_issue: np.ndarray  # (N,) bool
     loss: np.ndarray  # (N,) mean over both networks
-    judges: np.ndarray  # (J, N): what each network says by prototype and by loss
+    chances: Chances  # of each label to be wrong
     made_wrong: np.ndarray | None  # (N,) bool: where noise was made on purpose
 
     @cached_property
     def share(self) -> Share:
-        return wrong_share(self.score, self.judges)
+        return wrong_share(self.chances)
 
     @cached_property
     def shares(self) -> list[Share]:
-        return by_class(self.score, self.judges, self.given, len(self.classes))
+        return by_class(self.chances, self.given, len(self.classes))
 
     @cached_property
     def expected(self) -> Yield:
-        return expected_yield(self.score, self.judges, self.order)
+        return expected_yield(self.chances, self.order)
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -93,9 +93,8 @@ def read_findings(folder: RunFolder) -> Findings:
             raise KeyError(f"{len(order)} rows for {len(ids)} samples")
         back = np.argsort(order, kind="stable")
         suggested = np.array([number[name] for name in columns["suggested_label"]], int)[back]
-        judges = np.concatenate([scores[name] for name in ("by_prototype", "by_loss") if name in scores])
-        loss = scores["loss"].mean(0)
-        given = scores["given"]
+        judges = np.stack([scores[name] for name in ("by_prototype", "by_loss") if name in scores])
+        loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
     except KeyError as error:
         raise ToolError(
             f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); put back the file that was changed, "
@@ -105,7 +104,9 @@ def read_findings(folder: RunFolder) -> Findings:
     score = np.array(columns["label_score"])[back]
     is_issue = np.array(columns["is_label_issue"], bool)[back]
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
-    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, judges, made)
+    confidence = np.array(columns["suggested_confidence"])[back]
+    wrong = chances(score, judges, given, predicted, suggested, confidence)
+    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made)
 
 
 def read_record(folder: RunFolder) -> Record:
