@@ -17,15 +17,16 @@ from labelsieve.data import noise as label_noise
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.method.learner import Learner
-from labelsieve.runs import atomic, checkpoint
+from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
+from labelsieve.runs.card import write_card
 from labelsieve.runs.config import Config
 from labelsieve.runs.decide import Decision, decide, decided, left_open
 from labelsieve.runs.environment import environment
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.measure import Measure
-from labelsieve.runs.outcome import label_issues, write_model, write_scores
+from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
 
 
 @dataclass
@@ -120,6 +121,8 @@ def drive(
                 _write_outcome(run, epoch)
             run.folder.write_lines(run.folder.metrics, run.metrics)
             run.folder.write_lines(run.folder.timings, run.timings)
+            if run.done:
+                write_card(run.folder)
             # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
                 _save(run, at_stop=stopping or run.done)
@@ -239,6 +242,10 @@ def _mend(run: Run) -> None:
             f"{folder.path}: the run is done, but {' and '.join(lost)} was deleted and cannot be made again without training; "
             f"put it back, or start a new run with --out elsewhere"
         )
+    if not folder.issues_parquet.exists():
+        write_parquet(folder)
+    if not folder.card.exists():
+        write_card(folder)
 
 
 def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
@@ -283,7 +290,7 @@ def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:
 def _write_outcome(run: Run, epoch: Epoch) -> None:
     """Scores, issues and model as they stand; in the warm-up there are no scores yet, only a model."""
     if epoch.seen:
-        write_scores(run.folder, epoch, run.rows.data, run.history)
-        issues = label_issues(epoch, run.rows.data, run.parts.recipe)
-        atomic.write_text(run.folder.issues, issues.to_csv())
+        learners, paths = run.parts.learners, run.rows.collection.paths
+        write_scores(run.folder, epoch, run.rows.data, learners, run.history)
+        write_issues(run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths))
     write_model(run.folder, run.config, run.parts.learners, run.rows.collection)
