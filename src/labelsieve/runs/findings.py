@@ -113,6 +113,8 @@ def read_record(folder: RunFolder) -> Record:
     try:
         environment = json.loads(folder.environment.read_text(encoding="utf-8")) if folder.environment.is_file() else {}
     except ValueError:
-        raise ToolError(f"{folder.environment}: not readable as JSON; `labelsieve resume {folder.path}` after deleting it") from None
+        raise ToolError(
+            f"{folder.environment}: not readable as JSON; `labelsieve resume {folder.path}` after deleting it"
+        ) from None
     seconds = sum(float(line.get("seconds", 0)) for line in folder.read_lines(folder.timings))
     return Record(folder.read_config(), environment, folder.read_lines(folder.metrics), seconds)
