@@ -155,7 +155,11 @@ def _yield(data: RunReport) -> str:
         curves.append(Curve("really wrong", x, real[x.astype(int)]))
     chart = figure(
         lambda width: line_chart(
-            curves, title="Wrong labels among the first of the list", x_label="labels checked", y_label="wrong labels", width=width
+            curves,
+            title="Wrong labels among the first of the list",
+            x_label="labels checked",
+            y_label="wrong labels",
+            width=width,
         ),
         "Where the line bends, checking on stops to pay. The shaded area is the interval described above.",
     )

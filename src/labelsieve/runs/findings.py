@@ -97,8 +97,8 @@ def read_findings(folder: RunFolder) -> Findings:
         loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
     except KeyError as error:
         raise ToolError(
-            f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); put back the file that was changed, "
-            f"or repeat the run"
+            f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); "
+            f"put back the file that was changed, or repeat the run"
         ) from None
     made = load_noise(folder.noise).flipped.numpy() if folder.noise.is_file() else None
     score = np.array(columns["label_score"])[back]
@@ -113,6 +113,8 @@ def read_record(folder: RunFolder) -> Record:
     try:
         environment = json.loads(folder.environment.read_text(encoding="utf-8")) if folder.environment.is_file() else {}
     except ValueError:
-        raise ToolError(f"{folder.environment}: not readable as JSON; `labelsieve resume {folder.path}` after deleting it") from None
+        raise ToolError(
+            f"{folder.environment}: not readable as JSON; `labelsieve resume {folder.path}` after deleting it"
+        ) from None
     seconds = sum(float(line.get("seconds", 0)) for line in folder.read_lines(folder.timings))
     return Record(folder.read_config(), environment, folder.read_lines(folder.metrics), seconds)

@@ -1,7 +1,8 @@
 """The run folder: one place for what a run was told, what it did and what came out. Every write is atomic.
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
-issues.csv (and .parquet), model.safetensors + model.json, README.md. A folder that has a config.yaml is a run, and can be resumed.
+issues.csv (and .parquet), model.safetensors + model.json, README.md.
+A folder that has a config.yaml is a run, and can be resumed.
 """
 
 import csv

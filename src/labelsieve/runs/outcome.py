@@ -52,9 +52,7 @@ def write_parquet(folder: RunFolder) -> None:
         atomic.write_file(folder.issues_parquet, lambda draft: reading.write_parquet(columns, draft))
 
 
-def write_scores(
-    folder: RunFolder, epoch: Epoch, data: NoisyData, learners: Sequence[Learner], history: ScoreHistory
-) -> None:
+def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, learners: Sequence[Learner], history: ScoreHistory) -> None:
     """Everything per sample, row i for sample i: (2, N) for the two networks, (N,) or (N, 5) for both, (S, 2, N) over time."""
 
     def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
