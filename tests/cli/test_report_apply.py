@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from cli.conftest import Shell
-from labelsieve.data.arrays import load_arrays
 from runs.made_runs import made_run
 
 
@@ -47,7 +46,7 @@ def test_a_report_without_its_data_has_no_pictures_and_says_why(tmp_path: Path, 
 
 def test_a_report_on_other_data_than_the_runs_has_no_pictures(tmp_path: Path, run: Path, shell: Shell) -> None:
     images = np.zeros((48, 8, 8), np.uint8)
-    np.savez(tmp_path / "other.npz", images=images, labels=np.arange(48) % 3)
+    np.savez(tmp_path / "other.npz", images=images, labels=(np.arange(48) + 1) % 3)
     answer = shell("report", run, "--data", f"arrays:{tmp_path / 'other.npz'}")
     assert answer.code == 0 and "have changed" in answer.out
 
@@ -69,8 +68,8 @@ def test_apply_writes_the_corrected_data_and_the_changes(tmp_path: Path, run: Pa
         name: (row["given_label"], row["suggested_label"]) for name, row in issues.items()
     }
     assert f"{len(rows)} relabelled, 0 dropped, 48 samples left" in answer.out
-    found = load_arrays(out)
-    labels = {name: found.train.classes[int(label)] for name, label in zip(found.train.ids, found.train.labels)}
+    with np.load(out) as arrays:  # as plain arrays: a class may have become empty, and is told so
+        labels = dict(zip(arrays["ids"].tolist(), map(str, arrays["labels"].tolist())))
     assert all(labels[name] == row["suggested_label"] for name, row in issues.items())
     again = shell("apply", run, "--out", out)
     assert again.code == 2 and "nothing is written over" in again.err
