@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli import bench, demo, doctor, evaluate, presets, resume, train
+from labelsieve.cli import bench, demo, doctor, evaluate, export, presets, resume, train
 from labelsieve.errors import ToolError
 from labelsieve.version import __version__
 
@@ -41,6 +41,7 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("resume")(resume.resume)
 app.command("evaluate")(evaluate.evaluate)
+app.command("export")(export.export)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
