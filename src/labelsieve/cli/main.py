@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli import bench, demo, doctor, evaluate, export, presets, resume, train
+from labelsieve.cli import bench, bench_cleanlab, demo, doctor, evaluate, export, presets, resume, train
 from labelsieve.errors import ToolError
 from labelsieve.version import __version__
 
@@ -45,6 +45,7 @@ app.command("export")(export.export)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
+app.command("bench-cleanlab")(bench_cleanlab.bench_cleanlab)
 
 
 def main() -> None:

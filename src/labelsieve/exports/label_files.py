@@ -63,13 +63,13 @@ def labelstudio_files(found: Findings, album: Album, folder: Path) -> None:
     """
     media = folder / "images"
     media.mkdir()
-    tasks = []
+    tasks: list[dict[str, Any]] = []
     for row in found.order.tolist():
         fact = facts(found, row)
         choice = {"from_name": "label", "to_name": "image", "type": "choices", "value": {"choices": [fact["suggested_label"]]}}
         prediction = {"model_version": f"labelsieve {__version__}", "score": fact["suggested_confidence"], "result": [choice]}
         image = f"/data/local-files/?d=images/{album.put(row, media)}"
-        tasks.append({"data": {"image": image, **fact}, "predictions": [prediction]})
+        tasks.append({"data": {"image": image} | fact, "predictions": [prediction]})
     write_json(folder / "tasks.json", tasks)
     choices = "".join(f"    <Choice value={quoteattr(name)}/>\n" for name in found.classes)
     (folder / "labelling.xml").write_text(
