@@ -88,7 +88,7 @@ def by_cleanlab(task: Task) -> Ranking:
     probs = out_of_sample(task, rows).double().numpy()
     labels = rows.data.labels.numpy()
     scores = {name: get_label_quality_scores(labels, probs, method=name) for name in CLEANLAB_SCORES}
-    flagged = find_label_issues(labels, probs)
+    flagged = find_label_issues(labels, probs, n_jobs=1)  # its worker processes need a parent that was not spawned itself
     return watch.ranking(scores, flagged, wrong, {})
 
 

@@ -1,4 +1,4 @@
-"""`labelsieve bench-cleanlab DATA --noise SPEC`: who ranks wrong labels better, on the same data and network, and at what cost."""
+"""`labelsieve bench-cleanlab DATA --noise SPEC`: who ranks wrong labels better on the same data and network, at what cost."""
 
 import json
 from pathlib import Path
