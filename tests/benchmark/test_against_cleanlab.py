@@ -1,5 +1,6 @@
 """The comparison measures what it says: out of sample, within its time, each in its own process."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,16 @@ import pytest
 import torch
 
 from labelsieve.benchmark import against_cleanlab
-from labelsieve.benchmark.against_cleanlab import Task, by_cleanlab, by_labelsieve, compare, last_division, lost, out_of_sample
+from labelsieve.benchmark.against_cleanlab import (
+    Ranking,
+    Task,
+    by_cleanlab,
+    by_labelsieve,
+    compare,
+    last_division,
+    lost,
+    out_of_sample,
+)
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import parts_for, rows_for
 from labelsieve.runs.config import Config
@@ -66,11 +76,19 @@ def test_without_true_labels_there_is_nothing_to_measure(tmp_path: Path) -> None
         by_labelsieve(Task(config))
 
 
-def test_compare_runs_each_in_a_process_and_says_who_lost(config: Config) -> None:
+def test_compare_gives_both_the_same_labels_and_one_the_others_time(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cleanlab")
+    tasks: list[Task] = []
+
+    def here(work: Callable[[Task], Ranking], task: Task) -> Ranking:  # in this process: a new one takes seconds to start
+        tasks.append(task)
+        return work(task)
+
+    monkeypatch.setattr(against_cleanlab, "in_child", here)
     said: list[str] = []
     row = compare(Task(config, folds=2, fold_epochs=1), True, said.append)
     assert row["seed"] == 0 and len(said) == 3
+    assert tasks[0].budget is None and tasks[1].budget == row["cleanlab"]["seconds"]
     assert row["labelsieve"]["other"]["wrong"] == row["cleanlab"]["other"]["wrong"] == int(np.sum(wrong(config)))
 
 

@@ -21,6 +21,7 @@ def test_export_says_where_and_what(shell: Shell, finished: Path, tmp_path: Path
     assert shell("export", tmp_path / "nowhere", "--to", "onnx").code == 2
 
 
+@pytest.mark.slow  # two processes start torch, one after the other
 def test_bench_cleanlab_prints_a_table_and_writes_every_figure(shell: Shell, source: str, tmp_path: Path) -> None:
     pytest.importorskip("cleanlab")
     file = tmp_path / "figures.json"
