@@ -20,8 +20,9 @@ from labelsieve.benchmark.against_cleanlab import (
     out_of_sample,
 )
 from labelsieve.errors import ToolError
-from labelsieve.runs.assemble import parts_for, rows_for
+from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
+from labelsieve.runs.train import begin
 from runs.tiny import arrays_file, tiny_config
 
 
@@ -63,11 +64,11 @@ def test_both_rank_every_row(config: Config) -> None:
     assert set(by_cleanlab(Task(config, folds=2, fold_epochs=1)).other["scores"]) == set(against_cleanlab.CLEANLAB_SCORES)
 
 
-def test_a_budget_ends_training_early_but_not_without_a_division(config: Config) -> None:
-    parts = parts_for(config, rows_for(config))
+def test_a_budget_ends_training_early_but_not_without_a_division(config: Config, tmp_path: Path) -> None:
+    run = begin(tmp_path / "run", config)
     ticks = iter(range(10, 1000, 10))
-    last = last_division(parts, 15.0, lambda: float(next(ticks)))
-    assert last.phase == "final" and last.index < parts.recipe.epochs and len(last.by_prototype) == 2
+    last = last_division(run, 15.0, lambda: float(next(ticks)))
+    assert last.phase == "final" and last.index == 1 < run.parts.recipe.epochs and len(last.by_prototype) == 2
 
 
 def test_without_true_labels_there_is_nothing_to_measure(tmp_path: Path) -> None:

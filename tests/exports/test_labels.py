@@ -13,8 +13,8 @@ from PIL import Image
 from labelsieve.errors import ToolError
 from labelsieve.exports.album import Album
 from labelsieve.exports.export import export_run
-from labelsieve.exports.findings import Findings, read_findings
 from labelsieve.exports.label_files import huggingface_files, labelstudio_files
+from labelsieve.exports.sheet import Sheet, read_sheet
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import pictures, tiny_config
 
@@ -119,13 +119,13 @@ def test_huggingfaces_table_names_files_beside_it(run: Path) -> None:
     assert all(by_id[row["id"]]["given_label"] == row["label"] for row in rows)
 
 
-def two_files(tmp_path: Path, classes: tuple[str, ...]) -> tuple[Findings, Album]:
+def two_files(tmp_path: Path, classes: tuple[str, ...]) -> tuple[Sheet, Album]:
     """Two samples that are files of the user's, with awkward class names."""
     root = tmp_path / "mine"
     root.mkdir()
     for name in ("a b.PNG", "c.png"):
         Image.fromarray(np.zeros((4, 4), np.uint8)).save(root / name)
-    found = Findings(
+    found = Sheet(
         ("x", "y"), classes, np.array([0, 1]), np.array([1, 1]), np.array([0.9, 0.8]), np.array([0.1, 0.9]),
         np.array([True, False]), ("a b.PNG", "c.png"), np.array([0, 1]),
     )  # fmt: skip
@@ -155,4 +155,4 @@ def test_a_list_that_lost_rows_is_noticed(run: Path) -> None:
     lines = (run / "issues.csv").read_text().splitlines(keepends=True)
     (run / "issues.csv").write_text("".join(lines[:-1]))
     with pytest.raises(ToolError, match="47 rows for 48 samples"):
-        read_findings(RunFolder.open(run))
+        read_sheet(RunFolder.open(run))

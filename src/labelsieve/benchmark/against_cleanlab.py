@@ -8,9 +8,11 @@ import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,12 @@ from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.data.augment import views_for
 from labelsieve.data.noisy_data import Truth
 from labelsieve.errors import ToolError
-from labelsieve.method.algorithm import Epoch, divide, learn
+from labelsieve.method.algorithm import Epoch, divide
 from labelsieve.method.stages import warm_up
-from labelsieve.runs.assemble import Parts, Rows, engine_for, learner_for, parts_for, recipe_for, rows_for
+from labelsieve.runs.assemble import Rows, engine_for, learner_for, parts_for, recipe_for, rows_for
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.outcome import label_issues
+from labelsieve.runs.train import Run, begin, drive, settled
 
 # cleanlab's own ways to score a label; the first is its default.
 CLEANLAB_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
@@ -96,7 +99,8 @@ def out_of_sample(task: Task, rows: Rows) -> Tensor:
     """Softmax (N, K) of every row by a network that has not seen it: plain cross-entropy on weak views, fold by fold."""
     from sklearn.model_selection import StratifiedKFold
 
-    config = override(task.config, {"method": "ce", "cleaner": "gmm-agn", "training.epochs": task.fold_epochs})
+    wanted = {"method": "ce", "cleaner": "gmm-agn", "training.epochs": task.fold_epochs}
+    config, _ = settled(override(task.config, wanted), rows)
     parts = parts_for(config, rows)  # sets threads and device as a run does
     recipe, data = recipe_for(config), rows.data
     views = views_for(data.shape, rows.collection.mirror, config.views.policy)
@@ -114,17 +118,18 @@ def out_of_sample(task: Task, rows: Rows) -> Tensor:
 
 
 def by_labelsieve(task: Task) -> Ranking:
-    """labelsieve's ranking, as it would stand in issues.csv."""
-    config = quick_config(task.config) if task.budget is not None else task.config
-    rows = rows_for(config)
-    wrong = wrong_labels(rows)
-    watch = Watch()
-    parts = parts_for(config, rows)
-    last = last_division(parts, task.budget, watch.seconds)
-    issues = label_issues(last, rows.data, parts.recipe)
-    place = np.empty(len(issues.order))
-    place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
-    return watch.ranking({"label_score": place}, issues.is_issue, wrong, {"epochs": last.index})
+    """labelsieve's ranking, as it stands in issues.csv; measuring on test pictures, which is no part of it, is left out."""
+    config = task.config if task.budget is None else quick_config(task.config)
+    with TemporaryDirectory() as home:
+        run = begin(Path(home) / "run", config)
+        run.rows = replace(run.rows, test=None)
+        wrong = wrong_labels(run.rows)
+        watch = Watch()
+        last = last_division(run, task.budget, watch.seconds)
+        issues = label_issues(last, run.rows.data, run.parts.recipe, run.parts.learners, run.history, None)
+        place = np.empty(len(issues.order))
+        place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
+        return watch.ranking({"label_score": place}, issues.is_issue, wrong, {"epochs": last.index})
 
 
 def quick_config(config: Config) -> Config:
@@ -141,17 +146,25 @@ def quick_config(config: Config) -> Config:
     )
 
 
-def last_division(parts: Parts, budget: float | None, clock: Callable[[], float]) -> Epoch:
+def last_division(run: Run, budget: float | None, clock: Callable[[], float]) -> Epoch:
     """Train to the end, or as far as fits into `budget` on the clock, and divide."""
-    before = longest = 0.0
-    epoch = None
-    for epoch in learn(parts.learners, parts.recipe, parts.engine, parts.prior):
-        now = clock()
-        longest, before = max(longest, now - before), now
-        if budget is not None and epoch.phase != "final" and now + 1.2 * longest > budget:
-            return Epoch(epoch.index + 1, "final", (), *divide(parts.learners, parts.recipe, parts.engine))
-    assert epoch is not None
-    return epoch
+    seen: list[Epoch] = []
+    times = [clock()]
+
+    def late() -> bool:
+        """Would another epoch, were it as long as the longest so far, and a division go beyond the budget?"""
+        times.append(clock())
+        longest = max(after - before for before, after in pairwise(times))
+        return budget is not None and times[-1] - times[0] + 1.2 * longest > budget
+
+    for _ in drive(run, stop=late, watch=lambda epoch: seen.append(epoch)):
+        del seen[:-1]
+    if run.done:
+        return seen[-1]
+    parts = run.parts
+    last = Epoch(run.epoch, "final", (), *divide(parts.learners, parts.recipe, parts.engine, parts.pinned))
+    run.history.add(last.index, last.by_loss, last.by_prototype)
+    return last
 
 
 def wrong_labels(rows: Rows) -> np.ndarray:

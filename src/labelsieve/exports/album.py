@@ -16,7 +16,7 @@ class Album:
 
     def __init__(self, config: Config, paths: tuple[str, ...]) -> None:
         self.config, self.paths = config, paths
-        self.root = root_of(config.data.source)
+        self.root = root_of(config)
         self.pixels: np.ndarray | None = None
 
     def put(self, row: int, folder: Path) -> str:
@@ -51,12 +51,12 @@ class Album:
         return self.pixels
 
 
-def root_of(source: str) -> Path | None:
+def root_of(config: Config) -> Path | None:
     """The folder that paths are relative to, for data that are files."""
-    name, _, place = source.partition(":")
+    name, _, place = config.data.source.partition(":")
     if name != "pictures" or not place:
         return None
-    path = Path(place).expanduser()
+    path = Path(config.pictures.root or place).expanduser()
     return path if path.is_dir() else path.parent
 
 

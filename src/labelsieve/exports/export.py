@@ -11,7 +11,7 @@ from torch import Tensor
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.exports import label_files, model_files
 from labelsieve.exports.album import Album
-from labelsieve.exports.findings import read_findings
+from labelsieve.exports.sheet import read_sheet
 from labelsieve.runs import atomic
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
@@ -53,7 +53,7 @@ def export_run(path: Path, target: str, out: Path | None = None, pixels: str = "
         raise UsageError(f"{out}: it exists, and nothing is overwritten; choose another --out or remove it")
     if target in MODELS:
         return _export_model(config, load_model(path, torch.device("cpu")), target, out, pixels)
-    found = read_findings(folder)
+    found = read_sheet(folder)
     if target == "cleanlab":
         atomic.write_folder(out, lambda draft: label_files.cleanlab_files(found, lambda: _probabilities(path, config), draft))
     else:

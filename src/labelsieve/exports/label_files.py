@@ -10,14 +10,14 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from labelsieve.exports.album import Album
-from labelsieve.exports.findings import Findings
+from labelsieve.exports.sheet import Sheet
 from labelsieve.version import __version__
 
 # What the columns that are ours are called in every format.
 FACTS = ("id", "given_label", "suggested_label", "suggested_confidence", "label_score", "is_label_issue")
 
 
-def cleanlab_files(found: Findings, probabilities: Callable[[], np.ndarray], folder: Path) -> None:
+def cleanlab_files(found: Sheet, probabilities: Callable[[], np.ndarray], folder: Path) -> None:
     """`labels.npy` (N,) and `pred_probs.npy` (N, K), the two arguments of cleanlab's functions, and `label_issues.csv`.
 
     The table has the columns of a `Datalab`'s label issues (is_label_issue, label_score, given_label, predicted_label), and
@@ -36,7 +36,7 @@ def cleanlab_files(found: Findings, probabilities: Callable[[], np.ndarray], fol
     write_csv(folder / "label_issues.csv", head, rows)
 
 
-def fiftyone_files(found: Findings, album: Album, folder: Path) -> None:
+def fiftyone_files(found: Sheet, album: Album, folder: Path) -> None:
     """FiftyOne's image classification layout: `data/`, `labels.json` (given), `predictions.json` (suggested).
 
     Both JSON files are {"classes": [...], "labels": {name of the picture without its ending: {"label", "confidence",
@@ -55,7 +55,7 @@ def fiftyone_files(found: Findings, album: Album, folder: Path) -> None:
         write_json(folder / name, {"classes": list(found.classes), "labels": labels})
 
 
-def labelstudio_files(found: Findings, album: Album, folder: Path) -> None:
+def labelstudio_files(found: Sheet, album: Album, folder: Path) -> None:
     """Label Studio's `tasks.json`, most suspicious first, and `labelling.xml`, the configuration it goes with.
 
     A task shows the picture and the given label; the suggested one is its prediction (one of the choices). Pictures are in
@@ -79,7 +79,7 @@ def labelstudio_files(found: Findings, album: Album, folder: Path) -> None:
     )
 
 
-def huggingface_files(found: Findings, album: Album, folder: Path) -> None:
+def huggingface_files(found: Sheet, album: Album, folder: Path) -> None:
     """An imagefolder for `datasets.load_dataset("imagefolder", data_dir=DIR)`: `train/metadata.csv` and the pictures beside it.
 
     Columns: `file_name` as the library wants it, `label` (the given one, as the user wrote it), and ours.
@@ -93,7 +93,7 @@ def huggingface_files(found: Findings, album: Album, folder: Path) -> None:
     write_csv(media / "metadata.csv", ("file_name", "label", *(name for name in FACTS if name != "given_label")), rows)
 
 
-def facts(found: Findings, row: int) -> dict[str, Any]:
+def facts(found: Sheet, row: int) -> dict[str, Any]:
     """What every format says of a sample, by `FACTS`."""
     return {
         "id": found.ids[row],
