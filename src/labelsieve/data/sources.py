@@ -107,4 +107,5 @@ def limited(collection: Collection, limit: int) -> Collection:
         raise UsageError(f"a limit of {limit} cannot hold {len(collection.train.classes)} classes; give one for each")
     rows = torch.from_numpy(stratified_rows(labels, limit, Draws(SUBSET_STREAM, SUBSET_SEED)))
     truth = None if collection.truth is None else Truth(collection.truth.labels[rows])
-    return replace(collection, train=collection.train.rows(rows), truth=truth)
+    paths = None if collection.paths is None else tuple(collection.paths[row] for row in rows.tolist())
+    return replace(collection, train=collection.train.rows(rows), truth=truth, paths=paths)

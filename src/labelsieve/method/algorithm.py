@@ -45,12 +45,14 @@ def learn(
     prior: Tensor,
     start: int = 0,
     pinned: Tensor | None = None,
+    stop: int | None = None,
 ) -> Iterator[Epoch]:
     """Train both networks from epoch `start` on (they carry what came before), then divide once more for the record.
 
-    `pinned` (N,) marks labels that are surely right: their chance of being clean is 1, whatever the cleaners say.
+    `pinned` (N,) marks labels that are surely right: their chance of being clean is 1, whatever the cleaners say. With `stop`,
+    only the epochs before it: a caller may look at the networks there and go on with another recipe.
     """
-    for epoch in range(start, recipe.epochs):
+    for epoch in range(start, recipe.epochs if stop is None else stop):
         for learner in learners:
             learner.set_lr(recipe.lr_at(epoch))
         if epoch < recipe.warmup:
@@ -68,6 +70,8 @@ def learn(
             losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
             terms += (finite(losses, epoch, learners[r]),)
         yield Epoch(epoch, phase, terms, seen, by_loss, by_prototype)
+    if stop is not None:
+        return
     for learner in learners:  # a run taken up here has set no learning rate yet, and the prototypes learn once more
         learner.set_lr(recipe.lr_at(recipe.epochs - 1))
     yield Epoch(recipe.epochs, "final", (), *divide(learners, recipe, engine, pinned))

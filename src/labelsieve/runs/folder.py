@@ -1,8 +1,8 @@
 """The run folder: one place for what a run was told, what it did and what came out. Every write is atomic.
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
-issues.csv, model.safetensors + model.json; of one's own pictures also data.json, samples.csv and left_out.csv. A folder
-that has a config.yaml is a run, and can be resumed.
+issues.csv (and .parquet), estimate.json, model.safetensors + model.json, README.md; of one's own pictures also data.json,
+samples.csv and left_out.csv. A folder that has a config.yaml is a run, and can be resumed.
 """
 
 import csv
@@ -37,10 +37,14 @@ class RunFolder:
         self.timings = path / "timings.jsonl"
         self.scores = path / "scores.npz"
         self.issues = path / "issues.csv"
+        self.issues_parquet = path / "issues.parquet"
+        self.card = path / "README.md"
+        self.report = path / "report.html"
         self.model = path / "model.safetensors"
         self.model_facts = path / "model.json"
         self.checkpoints = path / "checkpoint"
         self.slim = path / "slim"
+        self.estimate = path / "estimate.json"
         self.data_facts = path / "data.json"
         self.samples = path / "samples.csv"
         self.left_out = path / "left_out.csv"

@@ -18,16 +18,18 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.method.learner import Learner
-from labelsieve.runs import atomic, checkpoint
+from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
+from labelsieve.runs.card import write_card
 from labelsieve.runs.config import Config
 from labelsieve.runs.data_facts import difference, write_data_facts
+from labelsieve.runs.decide import Decision, decide, decided, left_open
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.measure import Measure
-from labelsieve.runs.outcome import label_issues, write_model, write_scores
+from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
 from labelsieve.runs.own import Watch, check_files
 from labelsieve.runs.validate import validate_for
 from labelsieve.runs.weights import pretrained_tensors, start_from
@@ -46,6 +48,7 @@ class Run:
     timings: list[dict[str, Any]]
     epoch: int = 0  # epochs done
     done: bool = False
+    decision: Decision | None = None  # what was left open and has been decided
     choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
 
 
@@ -124,10 +127,10 @@ def drive(
         measure = _measure(run)
         said = {note for record in run.metrics for note in record.get("notes", ())}
         began = saved_at = clock()
-        parts = run.parts
-        epochs = learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
-        for epoch in _guarded(epochs, run):
-            record = measure.record(epoch)
+        for epoch in _guarded(_epochs(run), run):
+            record = replace(measure, recipe=run.parts.recipe).record(epoch)
+            if run.decision is not None and epoch.index == run.parts.recipe.warmup:
+                record = _with_decision(record, run.decision)
             watch(epoch)
             seconds, began = clock() - began, clock()
             run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
@@ -139,6 +142,8 @@ def drive(
                 _write_outcome(run, epoch)
             run.folder.write_lines(run.folder.metrics, run.metrics)
             run.folder.write_lines(run.folder.timings, run.timings)
+            if run.done:
+                write_card(run.folder)
             # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
                 _save(run, at_stop=stopping or run.done)
@@ -149,6 +154,29 @@ def drive(
             if stopping:
                 return
             began = clock()
+
+
+def _epochs(run: Run) -> Iterator[Epoch]:
+    """The epochs from where the run stands; after the warm-up, what was left open is decided from what the networks see."""
+    warmup = run.parts.recipe.warmup
+    if left_open(run.config) and run.decision is None and run.config.method != "ce":
+        learners, engine = run.parts.learners, run.parts.engine
+        yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, run.parts.pinned, stop=warmup)
+        _follow(run, decide(run.config, [engine.gather(learner) for learner in learners]))
+    parts = run.parts
+    yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
+
+
+def _follow(run: Run, decision: Decision) -> None:
+    run.decision = decision
+    run.parts = replace(run.parts, recipe=decided(run.parts.recipe, decision))
+    for learner in run.parts.learners:
+        learner.teacher.memory = decision.mixture_memory
+    run.folder.write_json(run.folder.estimate, decision.facts())
+
+
+def _with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    return record | {"decision": decision.facts(), "notes": [decision.words(), *record.get("notes", ())]}
 
 
 def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:
@@ -247,6 +275,10 @@ def _mend(run: Run) -> None:
             f"{folder.path}: the run is done, but {' and '.join(lost)} was deleted and cannot be made again without training; "
             f"put it back, or start a new run with --out elsewhere"
         )
+    if not folder.issues_parquet.exists():
+        write_parquet(folder)
+    if not folder.card.exists():
+        write_card(folder)
 
 
 def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
@@ -254,6 +286,8 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
         learner.load_state_dict(_part(saved, f"learner{learner.number}"))
     run.history.load_state_dict(_part(saved, "history"))
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
+    if saved.facts.get("decision"):
+        _follow(run, Decision.from_facts(saved.facts["decision"]))
     for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
         learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     run.metrics = list(saved.facts["metrics"])
@@ -273,7 +307,8 @@ def _measure(run: Run) -> Measure:
 def _save(run: Run, at_stop: bool = False) -> None:
     tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
     tables["history"] = run.history.state_dict()
-    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done}
+    decision = None if run.decision is None else run.decision.facts()
+    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
     state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
     checkpoint.save(run.folder.checkpoints, state)
     if run.config.output.slim_checkpoint and at_stop:
@@ -288,7 +323,7 @@ def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:
 def _write_outcome(run: Run, epoch: Epoch) -> None:
     """Scores, issues and model as they stand; in the warm-up there are no scores yet, only a model."""
     if epoch.seen:
-        write_scores(run.folder, epoch, run.rows.data, run.history)
-        issues = label_issues(epoch, run.rows.data, run.parts.recipe)
-        atomic.write_text(run.folder.issues, issues.to_csv())
+        learners, paths = run.parts.learners, run.rows.collection.paths
+        write_scores(run.folder, epoch, run.rows.data, learners, run.history)
+        write_issues(run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths))
     write_model(run.folder, run.config, run.parts.learners, run.rows.collection)

@@ -1,7 +1,7 @@
 """A path goes in; a `Collection` with decoded pictures comes out, with everything that was left out and why."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable
+from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, readable_name, unreadable
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.survey import Plan, Progress, planned
@@ -77,11 +77,13 @@ def open_pictures(
         raise unreadable(listing.place, listing.left_out)
     collection, val, notes = _collected(listing, pixels, options.mirror)
     trained = np.flatnonzero(listing.splits == TRAIN).tolist()
+    paths = tuple(listing.origin.path(row) for row in trained)
+    left_out = tuple((row.path, row.reason) for row in listing.left_out)
     return Opened(
-        collection,
+        replace(collection, paths=tuple(map(readable_name, paths)), left_out=left_out),
         layout,
         val,
-        tuple(listing.origin.path(row) for row in trained),
+        paths,
         getattr(listing.origin, "root", listing.place),
         listing.left_out,
         listing.ignored,
