@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Shell
-from cli.own import QUICK, folder
+from cli.own import QUICK, folder, striped
 from labelsieve.data.pictures import pool
 
 
@@ -206,6 +206,21 @@ def test_options_that_cannot_be(tmp_path: Path, shell: Shell, animals: Path, wor
     answer = shell("train", animals, "--out", tmp_path / "run", *QUICK, *words)
     assert answer.code in (1, 2) and said in answer.err
     assert not (tmp_path / "run").exists()
+
+
+def test_without_a_gpu_large_pictures_are_kept_to_64_px_and_the_run_remembers(tmp_path: Path, shell: Shell) -> None:
+    root = tmp_path / "large"
+    for label, name in enumerate(("cat", "dog")):
+        (root / name).mkdir(parents=True)
+        for k in range(5):
+            striped(10 * label + k, label, side=150).save(root / name / f"{k}.png")
+    answer = shell("train", root, "--out", tmp_path / "run", *QUICK, "--dry-run")
+    assert answer.code == 0 and "# size: 64 px at most" in answer.out and "size: 64\n" in answer.out
+    assert "network: small" in answer.out
+    seen = shell("inspect", root, "--device", "cpu")
+    assert "1 x 64 x 64" in seen.out and "network: small" in seen.out
+    larger = shell("train", root, "--out", tmp_path / "run", *QUICK, "--dry-run", "--size", 96)
+    assert "size: 96\n" in larger.out and "network: resnet18" in larger.out and "at most" not in larger.out
 
 
 def test_names_with_quotes_newlines_and_markup(tmp_path: Path, shell: Shell) -> None:

@@ -41,10 +41,11 @@ def inspect(
     from labelsieve.errors import ToolError
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.fitting import batch_for, network_for
-    from labelsieve.runs.own import picture_options
+    from labelsieve.runs.own import picture_options, sized_for
 
     said = picture_settings(image_column, label_column, id_column, root, classes, size, None, False, encoding)
     options = picture_options(override(Config(), {key: value for key, value in said.items() if value is not None}).pictures)
+    options = sized_for(options, device)
     cuda = choose_device(device).type == "cuda"
     path = known_source(data)
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:

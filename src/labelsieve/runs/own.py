@@ -13,8 +13,11 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.sources import OWN, limited, open_data, open_own
 from labelsieve.data.trusted import pinned_rows
+from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.runs.config import Config, PicturesConfig
+
+CPU_SIZE = 64
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,16 @@ def picture_options(config: PicturesConfig) -> PictureOptions:
     )
 
 
+def sized_for(options: PictureOptions, device: str) -> PictureOptions:
+    """Without a GPU, pictures whose size nobody named are kept to 64 px: larger ones take days there."""
+    on_cpu = choose_device(device).type == "cpu"
+    return replace(options, largest=CPU_SIZE) if on_cpu and options.size is None else options
+
+
 def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     """Open the data that a configuration names, in full or to its limit, with its measuring pictures and trusted ids."""
     watch = watch or Watch()
-    options, opened = picture_options(config.pictures), None
+    options, opened = sized_for(picture_options(config.pictures), config.device), None
     if config.data.source.partition(":")[0] in OWN:
         opened = open_own(config.data.source, options, watch.progress, watch.tell)
     found = open_data(config.data.source) if opened is None else opened.collection

@@ -21,7 +21,7 @@ from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.card import write_card
-from labelsieve.runs.config import Config
+from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import difference, write_data_facts
 from labelsieve.runs.decide import Decision, decide, decided, left_open
 from labelsieve.runs.environment import environment
@@ -30,7 +30,7 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.measure import Measure
 from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
-from labelsieve.runs.own import Watch, check_files
+from labelsieve.runs.own import CPU_SIZE, Watch, check_files
 from labelsieve.runs.validate import validate_for
 from labelsieve.runs.weights import pretrained_tensors, start_from
 
@@ -90,7 +90,12 @@ def begin(path: Path, config: Config, watch: Watch | None = None) -> Run:
 def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
     """The configuration with nothing left open, fit for these rows, and a sentence for each choice that was made."""
     shape, cuda = tuple(rows.data.images.shape[1:]), choose_device(config.device).type == "cuda"
+    plan = None if rows.opened is None else rows.opened.plan
     config, choices = fitted(config, shape, len(rows.data), cuda)
+    if plan is not None and config.pictures.size is None:  # written down, so that another device later reads them alike
+        config = override(config, {"pictures.size": plan.size})
+        if plan.size == CPU_SIZE and not cuda:
+            choices = (f"size: {CPU_SIZE} px at most, for there is no GPU; larger and slower with --size N", *choices)
     validate_for(config, rows.data)
     return config, choices
 

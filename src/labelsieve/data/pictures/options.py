@@ -34,10 +34,11 @@ class PictureOptions:
     `outside` allows paths and links that leave the root. `encoding` is the table's. `classes` lists the labels
     that may occur, in order. `skip_unlabelled` leaves rows without a label out instead of refusing the table.
 
-    Pictures: `size` is the side S in pixels; `fit` is "crop" (the shorter side becomes S, the middle is kept) or
-    "squash" (both sides become S). `cache_dir` holds the decoded pictures. `by_content` recognises a changed file
-    by its content rather than by its size and time. `strict` makes one unreadable picture an error. `workers` is
-    the number of decoding processes. `mirror` says whether a mirrored picture is still the same thing.
+    Pictures: `size` is the side S in pixels, `largest` a bound on it where it is found out; `fit` is "crop" (the
+    shorter side becomes S, the middle is kept) or "squash" (both sides become S). `cache_dir` holds the decoded
+    pictures. `by_content` recognises a changed file by its content rather than by its size and time. `strict` makes
+    one unreadable picture an error. `workers` is the number of decoding processes. `mirror` says whether a mirrored
+    picture is still the same thing.
 
     Vectors: `labels_file` holds the labels that belong to an .npy file.
     """
@@ -52,6 +53,7 @@ class PictureOptions:
     classes: tuple[str, ...] | None = None
     skip_unlabelled: bool = False
     size: int | None = None
+    largest: int | None = None
     fit: str = "crop"
     cache_dir: Path | None = None
     by_content: bool = False
@@ -65,6 +67,8 @@ class PictureOptions:
             raise UsageError(f'unknown fit "{self.fit}"{suggest(self.fit, FITS)}; give {" or ".join(FITS)}')
         if self.size is not None and not 4 <= self.size <= 1024:
             raise UsageError(f"size {self.size} is not in 4..1024; give the side of the pictures in pixels")
+        if self.largest is not None and self.largest < 8:
+            raise UsageError(f"pictures of at most {self.largest} pixels hold nothing; allow at least 8")
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"{self.workers} workers cannot decode; give at least 1")
         if self.classes is not None and len(set(self.classes)) != len(self.classes):

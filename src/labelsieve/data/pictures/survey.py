@@ -74,9 +74,13 @@ def plan(records: list[dict[str, Any]], options: PictureOptions) -> Plan:
     """
     known = [record for record in records if "mode" in record]
     side = float(np.median([min(r["width"], r["height"]) for r in known])) if known else SIZES[0]
-    size = options.size or max([s for s in SIZES if s <= side], default=SIZES[0])
+    size = options.size or bounded(max([s for s in SIZES if s <= side], default=SIZES[0]), options)
     grey = bool(known) and all(record["mode"] in GREY_MODES for record in known)
     return Plan(size, 1 if grey else 3, options.fit, len(records))
+
+
+def bounded(size: int, options: PictureOptions) -> int:
+    return size if options.largest is None else min(size, options.largest)
 
 
 def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path, progress: Progress | None) -> Plan:
@@ -84,7 +88,7 @@ def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path,
     kept = cache / f"survey-{digest[:24]}.json"
     try:
         side, channels = json.loads(kept.read_text("ascii"))
-        return Plan(options.size or int(side), int(channels), options.fit, len(listing))
+        return Plan(options.size or bounded(int(side), options), int(channels), options.fit, len(listing))
     except (OSError, ValueError, TypeError):
         pass
     whole = surveyed(listing, options, progress=progress)
@@ -92,7 +96,7 @@ def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path,
     with cache_errors(cache):
         cache.mkdir(parents=True, exist_ok=True)
         draft = kept.with_suffix(".draft")
-        unsized = found.size if options.size is None else plan(whole, PictureOptions()).size
+        unsized = plan(whole, PictureOptions()).size
         draft.write_text(json.dumps([unsized, found.channels]), "ascii")
         draft.replace(kept)
     return found
