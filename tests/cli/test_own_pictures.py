@@ -118,6 +118,11 @@ def test_tables_train_too(tmp_path: Path, shell: Shell, pictures: Path, kind: st
     assert answer.code == 0, answer.err
     found = {row["id"] for row in csv.DictReader((tmp_path / "run" / "issues.csv").open(newline=""))}
     assert found == {row[2] for row in rows}
+    corrected = tmp_path / "new" / f"corrected.{kind}"
+    applied = shell("apply", tmp_path / "run", "--out", corrected)
+    assert applied.code == 0 and corrected.exists(), applied.err
+    words = ("--image-column", "where", "--label-column", "kind", "--id-column", "key", "--root", pictures)
+    assert shell("inspect", corrected, *words).code == 0
 
 
 def test_arrays_by_their_plain_path(tmp_path: Path, shell: Shell) -> None:

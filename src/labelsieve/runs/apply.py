@@ -25,6 +25,7 @@ from labelsieve.runs import atomic
 from labelsieve.runs.config import Config
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.own import picture_options
 
 CHANGES = "changes.csv"
 TREES = ("class folders", "split folders", "imagefolder")
@@ -86,7 +87,7 @@ def apply_run(
 
 def options_of(config: Config) -> PictureOptions:
     """How the run read its pictures."""
-    return PictureOptions()
+    return picture_options(config.pictures)
 
 
 def layout_of(source: str, options: PictureOptions) -> Layout | None:

@@ -14,6 +14,7 @@ PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors", "pyyaml", "typer", 
 # Optional parts: extra -> the packages it brings. The same as in pyproject.toml; a test holds them together.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "tables": ("pyarrow",),
+    "zoo": ("timm",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "compare": ("cleanlab",),
 }

@@ -1,0 +1,34 @@
+"""When an outcome should not be trusted is said, and only then."""
+
+import pytest
+
+from labelsieve.data.trust import doubts
+
+
+def said(counts: dict[str, int]) -> str:
+    return " | ".join(doubts(counts))
+
+
+def test_plenty_of_everything_raises_no_doubt() -> None:
+    assert said({"a": 500, "b": 600}) == ""
+    assert said({str(k): 20 for k in range(1000)}) == ""
+
+
+@pytest.mark.parametrize(
+    ("counts", "word"),
+    [
+        ({"a": 600}, "fewer than two classes"),
+        ({}, "fewer than two classes"),
+        ({"a": 250, "b": 249}, "499 samples are few"),
+        ({"a": 600, "b": 19}, '1 classes have fewer than 20 samples ("b": 19)'),
+        ({"a": 2000, "b": 100}, "20 times the smallest"),
+        ({"a": 2000, "b": 0}, "inf times the smallest"),
+        ({str(k): 5 for k in range(1000)}, "all 1000 classes have fewer than 20"),
+    ],
+)
+def test_each_doubt(counts: dict[str, int], word: str) -> None:
+    assert word in said(counts)
+
+
+def test_names_stay_on_one_line() -> None:
+    assert "\n" not in said({"two\nlines": 1, "b": 600})
