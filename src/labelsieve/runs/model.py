@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from labelsieve import nets
 from labelsieve.errors import ToolError
 from labelsieve.method import equations
+from labelsieve.method.learner import scale
 from labelsieve.method.momentum import part
 from labelsieve.method.prototypes import Projector, scaled
 from labelsieve.method.streams import seeded
@@ -45,12 +46,11 @@ class Model:
         self.classes: tuple[str, ...] = tuple(facts["classes"])
         self.shape: tuple[int, ...] = tuple(facts["shape"])
         self.device = device
-        self.mean = torch.tensor(facts["mean"], device=device).view(1, -1, 1, 1) * 255
-        self.std = torch.tensor(facts["std"], device=device).view(1, -1, 1, 1) * 255
+        self.mean, self.std = (scale(facts[name], len(self.shape), device) for name in ("mean", "std"))
 
     @torch.no_grad()
     def look(self, images: Tensor, batch: int = 512) -> list[Outlook]:
-        """What each network makes of pictures, bytes (N, C, H, W)."""
+        """What each network makes of pictures, bytes (N, C, H, W), or of vectors (N, D)."""
         found: list[list[tuple[Tensor, Tensor | None]]] = [[] for _ in self.experts]
         for some in images.split(batch):
             pixels = (some.to(self.device).float() - self.mean) / self.std
