@@ -40,7 +40,7 @@ def remove(path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(FILES - {"timings.jsonl"}))
 def test_a_done_run_without_one_of_its_files(done: Path, finished: Path, name: str) -> None:
     remove(done / name)
-    if name in ("noise.npz", "environment.json", "metrics.jsonl", "model.safetensors", "model.json"):
+    if name in ("estimate.json", "noise.npz", "environment.json", "metrics.jsonl", "model.safetensors", "model.json"):
         assert take_up(done).done
         assert contents(done) == contents(finished)
         return

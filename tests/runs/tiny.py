@@ -25,7 +25,7 @@ SETTINGS = {
 }
 # What a finished run holds, as bytes that must not depend on how often it was killed. Timings are not among them.
 SAME = ("config.yaml", "noise.npz", "environment.json", "metrics.jsonl", "issues.csv", "model.safetensors", "model.json")
-FILES = {*SAME, "scores.npz", "timings.jsonl", "checkpoint"}
+FILES = {*SAME, "estimate.json", "scores.npz", "timings.jsonl", "checkpoint"}
 
 
 def pictures(count: int = 48, classes: int = 3, seed: int = 0) -> dict[str, Any]:

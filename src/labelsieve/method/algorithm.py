@@ -38,9 +38,14 @@ class Epoch:
     by_prototype: tuple[Tensor, ...] = ()  # q(z_i = 0) by each network's prototypes, (N,)
 
 
-def learn(learners: Sequence[Learner], recipe: Recipe, engine: Engine, prior: Tensor, start: int = 0) -> Iterator[Epoch]:
-    """Train both networks from epoch `start` on (they carry what came before), then divide once more for the record."""
-    for epoch in range(start, recipe.epochs):
+def learn(
+    learners: Sequence[Learner], recipe: Recipe, engine: Engine, prior: Tensor, start: int = 0, stop: int | None = None
+) -> Iterator[Epoch]:
+    """Train both networks from epoch `start` on (they carry what came before), then divide once more for the record.
+
+    With `stop`, only the epochs before it: a caller may look at the networks there and go on with another recipe.
+    """
+    for epoch in range(start, recipe.epochs if stop is None else stop):
         for learner in learners:
             learner.set_lr(recipe.lr_at(epoch))
         if epoch < recipe.warmup:
@@ -58,6 +63,8 @@ def learn(learners: Sequence[Learner], recipe: Recipe, engine: Engine, prior: Te
             losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
             terms += (finite(losses, epoch, learners[r]),)
         yield Epoch(epoch, phase, terms, seen, by_loss, by_prototype)
+    if stop is not None:
+        return
     for learner in learners:  # a run taken up here has set no learning rate yet, and the prototypes learn once more
         learner.set_lr(recipe.lr_at(recipe.epochs - 1))
     yield Epoch(recipe.epochs, "final", (), *divide(learners, recipe, engine))

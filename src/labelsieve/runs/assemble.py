@@ -60,7 +60,7 @@ def recipe_for(config: Config) -> Recipe:
     return Recipe(
         epochs=t.epochs,
         warmup=t.epochs if config.method == "ce" else min(t.warmup, t.epochs),
-        prototype_warmup=round(c.prototype_warmup * t.epochs),
+        prototype_warmup=max(2, round(c.prototype_warmup * t.epochs)) if c.prototype_warmup else 0,
         batch=t.batch,
         warmup_batch=t.warmup_batch,
         lr=t.lr,
@@ -68,14 +68,14 @@ def recipe_for(config: Config) -> Recipe:
         lr_drop_factor=t.lr_drop_factor,
         momentum=t.momentum,
         weight_decay=t.weight_decay,
-        lambda_u=t.lambda_u,
+        lambda_u=0.0 if t.lambda_u is None else t.lambda_u,
         ramp_epochs=t.ramp_epochs,
         temperature=t.temperature,
         beta=t.beta,
         prior_weight=t.prior_weight,
         entropy_penalty=t.entropy_penalty,
         train_unlabelled=t.train_unlabelled,
-        mixture_threshold=c.mixture_threshold,
+        mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
         tau=c.tau,
         strong_views=config.method != "dividemix",
         seed=config.seed,
@@ -85,7 +85,7 @@ def recipe_for(config: Config) -> Recipe:
 def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | None]:
     """The mixture that teaches and, unless it divides alone, what judges by prototypes."""
     c, t = config.cleaning, config.training
-    teacher = MixtureCleaner(per_class=config.cleaner.endswith("-awr"), memory=c.mixture_memory)
+    teacher = MixtureCleaner(per_class=config.cleaner.endswith("-awr"), memory=c.mixture_memory or 1)
     if config.cleaner.startswith("gmm"):
         return teacher, None
     lr = t.lr if c.prototype_lr is None else c.prototype_lr

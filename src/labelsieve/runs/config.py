@@ -37,7 +37,7 @@ class TrainingConfig:
     lr_drop_factor: float = 10.0
     momentum: float = 0.9
     weight_decay: float = 5e-4
-    lambda_u: float = 25.0  # weight of the unlabelled loss: the setting that decides most
+    lambda_u: float | None = None  # weight of the unlabelled loss, which decides most; none: by the noise estimated after warm-up
     ramp_epochs: int = 16
     temperature: float = 0.5
     beta: float = 4.0  # mixing shares are drawn from Beta(beta, beta)
@@ -48,8 +48,8 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class CleaningConfig:
-    mixture_threshold: float = 0.5  # strictly above: clean by loss
-    mixture_memory: int = 1  # mean of so many last loss vectors goes into the mixture
+    mixture_threshold: float | None = None  # strictly above: clean by loss; none: by the estimated noise
+    mixture_memory: int | None = None  # mean of so many last loss vectors goes into the mixture; none: by the estimated noise
     tau: float = 0.5  # strictly above: clean by prototype
     prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
     alpha: float = 0.0  # weight of the confident samples among the noisy ones

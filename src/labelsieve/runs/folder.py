@@ -40,6 +40,7 @@ class RunFolder:
         self.model_facts = path / "model.json"
         self.checkpoints = path / "checkpoint"
         self.slim = path / "slim"
+        self.estimate = path / "estimate.json"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":

@@ -26,7 +26,8 @@ def cifar() -> Settings:
 
 def high_noise(rate: float) -> Settings:
     """At 90 % noise losses are averaged over 5 epochs, and the mixture must be surer."""
-    return {"cleaning.mixture_memory": 5, "cleaning.mixture_threshold": 0.6} if rate >= 0.9 else {}
+    memory, threshold = (5, 0.6) if rate >= 0.9 else (1, 0.5)
+    return {"cleaning.mixture_memory": memory, "cleaning.mixture_threshold": threshold}
 
 
 def cifar10_sym(rate: float) -> Settings:
@@ -37,13 +38,17 @@ def cifar10_sym(rate: float) -> Settings:
 
 def cifar10_asym(rate: float = 0.4) -> Settings:
     """CIFAR-10, asymmetric noise, class-agnostic teacher. Paper, CPC: 40 % 94.73."""
-    return cifar() | {
-        "cleaner": "cpc-agn",
-        "training.warmup": 10,
-        "training.lambda_u": 0.0,
-        "training.entropy_penalty": True,
-        "data.noise": f"asym:{rate:g}",
-    }
+    return (
+        cifar()
+        | {
+            "cleaner": "cpc-agn",
+            "training.warmup": 10,
+            "training.lambda_u": 0.0,
+            "training.entropy_penalty": True,
+            "data.noise": f"asym:{rate:g}",
+        }
+        | high_noise(0)
+    )
 
 
 def cifar100_sym(rate: float) -> Settings:

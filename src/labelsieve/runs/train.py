@@ -20,6 +20,7 @@ from labelsieve.method.learner import Learner
 from labelsieve.runs import atomic, checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.config import Config
+from labelsieve.runs.decide import Decision, decide, decided, left_open
 from labelsieve.runs.environment import environment
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
@@ -40,6 +41,7 @@ class Run:
     timings: list[dict[str, Any]]
     epoch: int = 0  # epochs done
     done: bool = False
+    decision: Decision | None = None  # what was left open and has been decided
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,10 @@ def drive(
         measure = _measure(run)
         said = {note for record in run.metrics for note in record.get("notes", ())}
         began = saved_at = clock()
-        epochs = learn(run.parts.learners, run.parts.recipe, run.parts.engine, run.parts.prior, run.epoch)
-        for epoch in _guarded(epochs, run):
-            record = measure.record(epoch)
+        for epoch in _guarded(_epochs(run), run):
+            record = replace(measure, recipe=run.parts.recipe).record(epoch)
+            if run.decision is not None and epoch.index == run.parts.recipe.warmup:
+                record = _with_decision(record, run.decision)
             watch(epoch)
             seconds, began = clock() - began, clock()
             run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
@@ -127,6 +130,29 @@ def drive(
             if stopping:
                 return
             began = clock()
+
+
+def _epochs(run: Run) -> Iterator[Epoch]:
+    """The epochs from where the run stands; after the warm-up, what was left open is decided from what the networks see."""
+    warmup = run.parts.recipe.warmup
+    if left_open(run.config) and run.decision is None and run.config.method != "ce":
+        learners, engine = run.parts.learners, run.parts.engine
+        yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, stop=warmup)
+        _follow(run, decide(run.config, [engine.gather(learner) for learner in learners]))
+    parts = run.parts
+    yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch)
+
+
+def _follow(run: Run, decision: Decision) -> None:
+    run.decision = decision
+    run.parts = replace(run.parts, recipe=decided(run.parts.recipe, decision))
+    for learner in run.parts.learners:
+        learner.teacher.memory = decision.mixture_memory
+    run.folder.write_json(run.folder.estimate, decision.facts())
+
+
+def _with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    return record | {"decision": decision.facts(), "notes": [decision.words(), *record.get("notes", ())]}
 
 
 def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:
@@ -220,6 +246,8 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
         learner.load_state_dict(_part(saved, f"learner{learner.number}"))
     run.history.load_state_dict(_part(saved, "history"))
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
+    if saved.facts.get("decision"):
+        _follow(run, Decision.from_facts(saved.facts["decision"]))
     for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
         learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     run.metrics = list(saved.facts["metrics"])
@@ -239,7 +267,8 @@ def _measure(run: Run) -> Measure:
 def _save(run: Run, at_stop: bool = False) -> None:
     tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
     tables["history"] = run.history.state_dict()
-    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done}
+    decision = None if run.decision is None else run.decision.facts()
+    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
     state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
     checkpoint.save(run.folder.checkpoints, state)
     if run.config.output.slim_checkpoint and at_stop:
