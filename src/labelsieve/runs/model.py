@@ -83,13 +83,18 @@ def load_model(path: Path, device: torch.device) -> Model:
             )
     try:
         facts = json.loads(folder.model_facts.read_text(encoding="utf-8"))
-        tensors = {name: value.to(device) for name, value in load_file(folder.model).items()}
-        experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
-        return Model(experts, facts, device)
+        return built(facts, load_file(folder.model), device)
     except (ValueError, SafetensorError, KeyError, IndexError, TypeError, RuntimeError, OSError) as error:
         raise ToolError(
             f"{folder.model}: the model is damaged ({type(error).__name__}: {error}); resume or repeat the run"
         ) from None
+
+
+def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Model:
+    """The model that `model_facts` and `model_tensors` describe."""
+    tensors = {name: value.to(device) for name, value in tensors.items()}
+    experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
+    return Model(experts, facts, device)
 
 
 def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:

@@ -62,12 +62,15 @@ def fingerprint(rows: Rows) -> str:
     return digest.hexdigest()
 
 
-def begin(path: Path, config: Config) -> Run:
-    """A new run in a new folder. If the data turn out not to be usable, the folder is taken back."""
+def begin(path: Path, config: Config, rows: Rows | None = None) -> Run:
+    """A new run in a new folder. If the data turn out not to be usable, the folder is taken back.
+
+    `rows` are the data where a caller has them in memory; otherwise `config.data` says where they are.
+    """
     folder = RunFolder.create(path, config)
     with folder.only_one():
         try:
-            return _start(folder, config)
+            return _start(folder, config, rows)
         except BaseException:
             folder.discard()
             raise
@@ -189,8 +192,8 @@ def _newest(folder: RunFolder) -> int:
     return checkpoint.load(folder.checkpoints).epoch
 
 
-def _start(folder: RunFolder, config: Config) -> Run:
-    rows = rows_for(config)
+def _start(folder: RunFolder, config: Config, rows: Rows | None = None) -> Run:
+    rows = rows_for(config) if rows is None else rows
     run = _assemble(folder, config, rows)
     if rows.noise is not None:
         label_noise.save(folder.noise, rows.noise, rows.collection.train.labels)
