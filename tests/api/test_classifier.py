@@ -13,7 +13,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from api.made import blobs, stripes
 from labelsieve import NoisyLabelClassifier
-from labelsieve.api.classifier import _few
 from labelsieve.runs.model import load_model
 
 NAMES = np.array(["cat", "dog", "owl"])
@@ -102,11 +101,6 @@ def test_in_a_pipeline_and_cloned() -> None:
     vectors, given, truth = blobs(120)
     pipe = make_pipeline(StandardScaler(), NoisyLabelClassifier(epochs=6, random_state=0))
     assert clone(pipe).fit(vectors, given).score(vectors, truth) > 0.9
-
-
-@pytest.mark.parametrize(("samples", "batch"), [(2, 2), (10, 8), (200, 8), (300, 16), (1000, 32), (50_000, 2048)])
-def test_batches_shrink_with_the_samples(samples: int, batch: int) -> None:
-    assert _few(samples) == batch
 
 
 @pytest.mark.parametrize(

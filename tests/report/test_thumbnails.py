@@ -13,7 +13,7 @@ from labelsieve.report.pictures import picture, thumbnail
 
 def decoded(address: str) -> Image.Image:
     kind, _, data = address.partition(";base64,")
-    assert kind == "data:image/png"
+    assert kind in ("data:image/png", "data:image/jpeg")
     return Image.open(BytesIO(base64.b64decode(data)))
 
 
@@ -47,6 +47,13 @@ def test_a_view_with_odd_strides() -> None:
 
 def test_large_pictures_are_scaled_down_and_keep_their_shape() -> None:
     assert decoded(thumbnail(made(3, 600, 300))).size == (96, 192)
+
+
+def test_photographs_are_stored_as_jpeg_and_flat_drawings_as_they_are() -> None:
+    assert thumbnail(made(3, 100, 100)).startswith("data:image/jpeg")
+    flat = np.zeros((3, 100, 100), np.uint8)
+    flat[:, 20:40] = 200
+    assert np.array_equal(np.asarray(decoded(thumbnail(flat))), flat.transpose(1, 2, 0))
 
 
 def test_small_pictures_have_crisp_pixels_and_words() -> None:

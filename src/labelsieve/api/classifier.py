@@ -19,29 +19,33 @@ from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.engine.device import choose_device
+from labelsieve.issues.table import rank
 from labelsieve.method.algorithm import Epoch
+from labelsieve.method.recipe import Recipe
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config, override
+from labelsieve.runs.evidence import mean_probs
 from labelsieve.runs.in_memory import train_in_memory
 from labelsieve.runs.model import Model, built
-from labelsieve.runs.outcome import label_issues, model_facts, model_tensors
-from labelsieve.runs.presets import digits, vectors
-from labelsieve.runs.train import begin, drive
-from labelsieve.runs.validate import validate, validate_for
+from labelsieve.runs.outcome import model_facts, model_tensors
+from labelsieve.runs.presets import Settings, own, vectors
+from labelsieve.runs.train import begin, drive, settled
+from labelsieve.runs.validate import validate
 
+PICTURES: Settings = {"training.epochs": 24, "training.warmup": 4, "training.lr": 0.05}
 LOOK = 256  # rows looked at together: always so many, so that a row's answer does not depend on its neighbours
 
 
-class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
     """Two networks trained on noisy labels by CPC, for vectors (N, D) or pictures (N, H, W), (N, H, W, C), (N, C, H, W).
 
     Pictures are uint8, or floats from 0 to 1 or from 0 to 255. `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses
     by the data (a batch shrinks with few samples). `mirror`: may a picture be mirrored and stay the same thing? `settings`:
     any other setting of a run by its dotted key. `run_dir`: a folder to make for the run, as the command line would leave it
-    (the training data are not copied into it); without it nothing is written. `random_state`: an int repeats bit for bit on a CPU.
+    (the training data are not copied into it); without it nothing is written. `random_state`: an int repeats a fit on a CPU.
 
     After `fit`: `classes_`, `n_features_in_`, `clean_probability_` (N,), `label_issues_` (a pandas data frame with a row for
-    every sample, in their order; a numpy record array where pandas is not installed), `issues_` (the same and more, as an
+    every sample, in their order; a numpy structured array where pandas is not installed), `issues_` (the same and more, as an
     `IssueTable`).
 
     >>> import numpy as np
@@ -104,42 +108,45 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self
 
     def _train(self, rows: Rows, ids: NDArray[Any]) -> None:
-        config = self._config(rows)
-        validate_for(config, rows.data)
+        config, _ = settled(self._config(rows), rows)
         if self.run_dir is None:
             trained = train_in_memory(config, rows)
             parts, epoch = trained.parts, trained.epoch
         else:
             epochs: list[Epoch] = []
-            run = begin(Path(self.run_dir), config, rows)
+            run = begin(Path(self.run_dir), config, rows=rows)
             for _ in drive(run, watch=lambda epoch: epochs.__setitem__(slice(None), [epoch])):
                 pass
             parts, epoch = run.parts, epochs[0]
         facts = model_facts(config, parts.learners, rows.collection)
         self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(self.device))
-        issues = label_issues(epoch, rows.data, parts.recipe)
-        shares = torch.stack([seen.probs for seen in epoch.seen]).mean(0).cpu().numpy()
-        by_loss = torch.stack(epoch.by_loss).mean(0).cpu().numpy()
-        by_prototype = torch.stack(epoch.by_prototype).mean(0).cpu().numpy() if epoch.by_prototype else by_loss
-        self.issues_ = IssueTable(
-            id=ids,
-            given_label=self.classes_[issues.given],
-            suggested_label=self.classes_[issues.predicted],
-            label_score=issues.score.astype(np.float64),
-            is_label_issue=issues.is_issue,
-            order=issues.order,
-            probs=shares,
-            clean_by_loss=by_loss,
-            clean_by_prototype=by_prototype,
-            classes=self.classes_,
-        )
+        self.issues_ = self._issues(epoch, rows, parts.recipe, ids)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
 
+    def _issues(self, epoch: Epoch, rows: Rows, recipe: Recipe, ids: NDArray[Any]) -> IssueTable:
+        """The same ranking as a run's issues.csv."""
+        by_loss = torch.stack(epoch.by_loss).cpu().numpy()
+        chances = torch.stack(epoch.by_prototype).cpu().numpy() if epoch.by_prototype else by_loss
+        tau = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
+        shares, data = mean_probs(epoch), rows.data
+        ranked = rank(data.ids, data.classes, data.labels.numpy(), shares, chances, tau)
+        return IssueTable(
+            id=ids,
+            given_label=self.classes_[ranked.given],
+            suggested_label=self.classes_[ranked.predicted],
+            label_score=ranked.score.astype(np.float64),
+            is_label_issue=ranked.is_issue,
+            order=ranked.order,
+            probs=shares,
+            clean_by_loss=by_loss.mean(0),
+            clean_by_prototype=chances.mean(0),
+            classes=self.classes_,
+        )
+
     def _config(self, rows: Rows) -> Config:
         """The presets' settings for such data, then what the constructor was told."""
-        start = vectors() if rows.data.are_vectors else digits()
-        batch = self.batch_size or min(start["training.batch"], _few(len(rows.data)))
+        start = own() | (vectors() if rows.data.are_vectors else PICTURES)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         epochs = self.epochs or start["training.epochs"]
         told = {
@@ -147,8 +154,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             "network": self.network,
             "training.epochs": epochs,
             "training.warmup": min(start["training.warmup"], max(1, epochs // 4)) if self.warmup is None else self.warmup,
-            "training.batch": batch,
-            "training.warmup_batch": batch,
+            "training.batch": self.batch_size,
+            "training.warmup_batch": self.batch_size,
             "training.lr": self.lr,
             "device": self.device,
             "seed": seed,
@@ -174,9 +181,3 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """The likeliest class of each sample, (N,), as y had it."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[shares.argmax(1)])
-
-
-def _few(samples: int) -> int:
-    """A batch that leaves a few hundred samples enough steps: a power of two, a sixteenth of them or 8, never more than all."""
-    sixteenth = 2 ** ((samples // 16).bit_length() - 1) if samples >= 16 else 1
-    return min(max(8, sixteenth), samples)

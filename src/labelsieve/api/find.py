@@ -1,4 +1,4 @@
-"""`find_label_issues(features, labels)`: anybody's embeddings and labels go in, a ranked `IssueTable` comes out. No training loop.
+"""`find_label_issues(features, labels)`: anybody's embeddings and labels go in, a ranked `IssueTable` comes out.
 
 Class shares come from small cross-fitted heads (or from the caller), a mixture over the losses teaches prototypes, and both
 judge each label. Seconds on a CPU for 50,000 x 512; about 2 kB of memory a row beside the input.

@@ -37,12 +37,15 @@ class IssueTable:
         return rank
 
     def to_frame(self) -> Any:
-        """A pandas data frame of `COLUMNS`, rows in the samples' order; without pandas, a numpy record array of the same."""
+        """A pandas data frame of `COLUMNS`, rows in the samples' order; without pandas, a numpy structured array of the same."""
         columns = {name: getattr(self, name) for name in COLUMNS}
         try:
             return importlib.import_module("pandas").DataFrame(columns)
         except ImportError:
-            return np.rec.fromarrays(list(columns.values()), names=",".join(COLUMNS))
+            records = np.empty(len(self), dtype=[(name, column.dtype) for name, column in columns.items()])
+            for name, column in columns.items():
+                records[name] = column
+            return records
 
     def top(self, count: int = 10) -> list[tuple[Any, Any, Any, float]]:
         """The most suspicious samples as (id, given label, suggested label, score)."""

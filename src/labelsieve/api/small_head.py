@@ -38,9 +38,7 @@ def forward(weights: tuple[Tensor, ...], rows: Tensor) -> Tensor:
     return torch.addmm(last, torch.relu(torch.addmm(bias, rows, first)), second)
 
 
-def trained(
-    vectors: Tensor, labels: Tensor, rows: Tensor, classes: int, seed: int, turn: int, number: int
-) -> tuple[Tensor, ...]:
+def trained(vectors: Tensor, labels: Tensor, rows: Tensor, classes: int, seed: int, turn: int, number: int) -> tuple[Tensor, ...]:
     """A head's weights after a few epochs over `rows`, the learning rate falling to 0."""
     dimensions = vectors.shape[1]
     first = torch.randn(dimensions, WIDTH, generator=seeded(seed, WEIGHTS, turn, number)) * dimensions**-0.5

@@ -26,11 +26,14 @@ def compact(features: Any) -> Tensor:
     width = values.shape[1] if axes is None else DIMENSIONS
     result = torch.empty(len(values), width)
     for first in range(0, len(values), CHUNK):
-        some = (_floats(values, slice(first, first + CHUNK)) - mean) * turn
+        some = _floats(values, slice(first, first + CHUNK))
+        broken = torch.nonzero(~torch.isfinite(some).all(1)).flatten()
+        if len(broken):
+            raise BadInput(
+                f"features: row {first + int(broken[0])} has a value that is NaN, infinite or beyond float32; remove or mend it"
+            )
+        some = (some - mean) * turn
         result[first : first + CHUNK] = some if axes is None else some @ axes
-        if not bool(torch.isfinite(result[first : first + CHUNK]).all()):
-            bad = first + int(torch.nonzero(~torch.isfinite(some).all(1)).flatten()[0])
-            raise BadInput(f"features: row {bad} has a value that is NaN, infinite or beyond float32; remove or mend it")
     return result
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli import bench, demo, doctor, evaluate, presets, resume, train
+from labelsieve.cli import bench, demo, doctor, evaluate, inspect, predict, presets, report, resume, train
 from labelsieve.errors import ToolError
 from labelsieve.version import __version__
 
@@ -38,9 +38,12 @@ def door(
 
 
 app.command("demo")(demo.demo)
+app.command("inspect")(inspect.inspect)
 app.command("train")(train.train)
 app.command("resume")(resume.resume)
+app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

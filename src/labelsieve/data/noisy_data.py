@@ -66,9 +66,11 @@ class Held:
 class Collection:
     """What a data source gives: rows to train on, what is known of them, and how to look at them.
 
-    `mean` and `std` are per channel, of pixels scaled to [0, 1]; of vectors per dimension, as they are. `mirror` says whether a mirrored picture is
-    still the same thing (a mirrored cat is a cat, a mirrored digit is not a digit). `groups` (K,) gives each
-    class the number of its superclass, where the data set has superclasses.
+    `mean` and `std` are per channel, of pixels scaled to [0, 1]; of vectors per dimension, as they are. `mirror`
+    says whether a mirrored picture is still the same thing (a mirrored cat is a cat, a mirrored digit is not a
+    digit). `groups` (K,) gives each class the number of its superclass, where the data set has superclasses.
+    `paths` (N,) says where each training row's picture lies, where it is a file; `left_out` tells (path, reason) of
+    pictures that could not be used.
     """
 
     name: str
@@ -79,6 +81,8 @@ class Collection:
     std: tuple[float, ...]
     mirror: bool = True
     groups: tuple[int, ...] | None = None
+    paths: tuple[str, ...] | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def checked(data: NoisyData, place: str) -> NoisyData:

@@ -1,19 +1,55 @@
-"""The list of suspicious labels: scores and predictions per sample go in, a ranked table comes out. Needs no torch.
+"""The list of suspicious labels: scores, predictions and evidence per sample go in, a ranked table comes out. Needs no torch.
 
-`label_score` is in [0, 1], low = suspicious; most suspicious first.
+`label_score` is in [0, 1], low = suspicious; most suspicious first. `predicted_label` says the same as `suggested_label`: it
+is the older name, kept for those who read it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-COLUMNS = ("id", "given_label", "predicted_label", "label_score", "is_label_issue")
+from labelsieve.issues import rules
+from labelsieve.issues.delimited import as_csv
+
+# Column -> type, in the order of the file. Empty cells are numbers that are not known.
+COLUMNS: dict[str, type] = {
+    "id": str,
+    "path": str,
+    "given_label": str,
+    "suggested_label": str,
+    "suggested_confidence": float,
+    "label_score": float,
+    "is_label_issue": bool,
+    "action": str,
+    "reason": str,
+    "kind": str,
+    "chance_by_prototype": float,
+    "chance_by_loss": float,
+    "loss": float,
+    "networks_agree": bool,
+    "similarity_given": float,
+    "similarity_best": float,
+    "score_first": float,
+    "score_trend": float,
+    "predicted_label": str,
+}
+EVIDENCE = (
+    "chance_by_prototype",
+    "chance_by_loss",
+    "loss",
+    "similarity_given",
+    "similarity_best",
+    "score_first",
+    "score_trend",
+)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelIssues:
-    """Columns by sample index; `order` lists the samples, most suspicious first."""
+    """Columns by sample index; `order` lists the samples, most suspicious first. `evidence`: columns of EVIDENCE, (N,)."""
 
     ids: Sequence[str]
     classes: Sequence[str]
@@ -22,26 +58,69 @@ class LabelIssues:
     score: np.ndarray  # (N,) in [0, 1]
     is_issue: np.ndarray  # (N,) bool
     order: np.ndarray  # (N,) int
+    second: np.ndarray  # (N,) int: the class after the predicted one
+    confidence: np.ndarray  # (N, 2): the shares of these two
+    agree: np.ndarray  # (N,) bool: both networks predict the same
+    tau: float = 0.5
+    paths: Sequence[str] | None = None
+    evidence: Mapping[str, np.ndarray] = field(default_factory=dict)
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
-        return [
-            (
-                self.ids[i],
-                self.classes[self.given[i]],
-                self.classes[self.predicted[i]],
-                f"{self.score[i]:.6f}",
-                str(bool(self.is_issue[i])),
-            )
-            for i in self.order
-        ]
+    @cached_property
+    def signs(self) -> rules.Signs:
+        with np.errstate(over="ignore"):
+            best = 1 / (1 + np.exp(-self._known("similarity_best")))
+        first, second = self.confidence.T
+        differs = self.predicted != self.given
+        return rules.Signs(self.score, self.score <= self.tau, differs, self.agree, first, second, best)
+
+    @cached_property
+    def kind(self) -> np.ndarray:
+        return rules.kinds(self.signs)
+
+    @cached_property
+    def action(self) -> np.ndarray:
+        return rules.actions(self.signs, self.kind)
+
+    def reason(self, row: int) -> str:
+        names = [self.classes[int(label[row])] for label in (self.given, self.predicted, self.second)]
+        return rules.reason(self.signs, str(self.kind[row]), str(self.action[row]), row, names)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Every column of COLUMNS as a list, most suspicious first; numbers that are not known are NaN."""
+        order = self.order.tolist()
+        suggested = [self.classes[k] for k in self.predicted[self.order].tolist()]
+        table: dict[str, list[Any]] = {
+            "id": [self.ids[i] for i in order],
+            "path": [""] * len(order) if self.paths is None else [self.paths[i] for i in order],
+            "given_label": [self.classes[k] for k in self.given[self.order].tolist()],
+            "suggested_label": suggested,
+            "suggested_confidence": self.confidence[self.order, 0].tolist(),
+            "label_score": self.score[self.order].tolist(),
+            "is_label_issue": self.is_issue[self.order].tolist(),
+            "action": self.action[self.order].tolist(),
+            "reason": [self.reason(i) for i in order],
+            "kind": self.kind[self.order].tolist(),
+            "networks_agree": self.agree[self.order].tolist(),
+            "predicted_label": suggested,
+        }
+        table |= {name: self._known(name)[self.order].tolist() for name in EVIDENCE}
+        return {name: table[name] for name in COLUMNS}
 
     def to_csv(self) -> str:
-        return "".join(",".join(map(_quoted, row)) + "\n" for row in (COLUMNS, *self.rows()))
+        columns = self.columns()
+        texts = [[_text(value) for value in columns[name]] for name in COLUMNS]
+        return as_csv(list(COLUMNS), zip(*texts))
+
+    def _known(self, name: str) -> np.ndarray:
+        found = self.evidence.get(name)
+        return np.full(len(self.given), np.nan) if found is None else np.asarray(found, np.float64)
 
 
-def _quoted(text: str) -> str:
-    """A field as RFC 4180 wants it; the csv module leaves a lone carriage return bare, which no reader takes back."""
-    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
+def _text(value: Any) -> str:
+    """Numbers with six decimals, empty where they are not finite."""
+    if isinstance(value, float):
+        return f"{value:.6f}" if np.isfinite(value) else ""
+    return str(value)
 
 
 def rank(
@@ -51,14 +130,26 @@ def rank(
     probs: np.ndarray,
     chances: np.ndarray,
     tau: float,
+    *,
+    agree: np.ndarray | None = None,
+    paths: Sequence[str] | None = None,
+    evidence: Mapping[str, np.ndarray] | None = None,
 ) -> LabelIssues:
     """Rank samples by the mean clean chance of both networks; `probs` (N, K) their mean softmax, `chances` (2, N).
 
     A label is an issue when its score is not above `tau` and the networks would say something else. Equal scores are
-    ordered by the share the networks give to the label.
+    ordered by the share the networks give to the label. `agree` (N,) says where both predict the same (default: all).
     """
     score = np.clip(np.nan_to_num(chances.mean(0)), 0, 1)
     predicted = probs.argmax(1)
-    share = probs[np.arange(len(given)), given]
-    order = np.lexsort((share, score))
-    return LabelIssues(ids, classes, given, predicted, score, (score <= tau) & (predicted != given), order)
+    rows = np.arange(len(given))
+    order = np.lexsort((probs[rows, given], score))
+    others = np.array(probs, np.float64)
+    others[rows, predicted] = -np.inf
+    second = others.argmax(1)
+    confidence = np.stack([probs[rows, predicted], probs[rows, second]], 1)
+    agree = np.ones(len(given), bool) if agree is None else agree
+    doubted = (score <= tau) & (predicted != given)
+    return LabelIssues(
+        ids, classes, given, predicted, score, doubted, order, second, confidence, agree, tau, paths, evidence or {}
+    )

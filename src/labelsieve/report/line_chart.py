@@ -21,13 +21,14 @@ class Curve:
     """A named line through (x[i], y[i]); None, NaN and infinities make gaps.
 
     `series` fixes the look (colour, dash, marker), so that one thing looks alike in two charts; by default a
-    curve's place in the chart decides.
+    curve's place in the chart decides. `between` is what y may lie between, (lower, upper), shaded around the line.
     """
 
     name: str
     x: Values
     y: Values
     series: int | None = None
+    between: tuple[Values, Values] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class _Drawn:
     name: str
     series: int
     runs: list[list[Point]]
+    edges: tuple[list[Point], list[Point]]  # of the shaded area: below and above
 
     @property
     def last(self) -> Point:
@@ -65,7 +67,7 @@ def line_chart(
     width: float = canvas.WIDE,
 ) -> str:
     """An SVG of the curves; the axes are chosen from the values, the vertical one ends on round numbers."""
-    cut = [_Drawn(c.name, i if c.series is None else c.series, _runs(c)) for i, c in enumerate(curves)]
+    cut = [_Drawn(c.name, i if c.series is None else c.series, _runs(c), _edges(c)) for i, c in enumerate(curves)]
     drawn = [curve for curve in cut if curve.runs]
     if not drawn:
         return canvas.nothing(title, width, "No values to draw.")
@@ -73,7 +75,7 @@ def line_chart(
     head, top = _head(drawn, names, title, y_label, width)
     top += canvas.LINE if bands else 0.0
     bottom = top + max(PLOT, LABEL_GAP * len(drawn))
-    points = [point for curve in drawn for run in curve.runs for point in run]
+    points = [point for curve in drawn for part in (*curve.runs, *curve.edges) for point in part]
     ticks = ticks_around(*span([y for _, y in points]), wanted=5)
     across = Scale(*span([x for x, _ in points]), start=canvas.tick_room(ticks), end=width - label_room)
     up = Scale(ticks.values[0], ticks.values[-1], start=bottom, end=top)
@@ -88,6 +90,7 @@ def line_chart(
         _bands(bands, across, top, bottom),
         canvas.grid(ticks, up, across.start, across.end),
         foot,
+        *(_area(curve, across, up) for curve in drawn),
         *(_line(curve, across, up) for curve in drawn),
         _labels(drawn, names, across, up),
         small,
@@ -132,6 +135,22 @@ def _runs(curve: Curve) -> list[list[Point]]:
         elif runs[-1]:
             runs.append([])
     return [run for run in runs if run]
+
+
+def _edges(curve: Curve) -> tuple[list[Point], list[Point]]:
+    """The lower and the upper edge of the shaded area, at those places where both are known."""
+    if curve.between is None:
+        return [], []
+    rows = [row for row in zip(curve.x, *curve.between) if all(map(drawable, row))]
+    return [(float(x), float(low)) for x, low, _ in rows], [(float(x), float(high)) for x, _, high in rows]  # type: ignore[arg-type]
+
+
+def _area(curve: _Drawn, x: Scale, y: Scale) -> str:
+    below, above = curve.edges
+    if len(below) < 2:
+        return ""
+    path = "M" + "L".join(f"{pixels(x(a))},{pixels(y(b))}" for a, b in (*below, *reversed(above))) + "z"
+    return element("path", d=path, klass=f"area {canvas.look(curve.series)}", fill_opacity=0.18)
 
 
 def _line(curve: _Drawn, x: Scale, y: Scale) -> str:

@@ -64,6 +64,11 @@ def steps(items: Sequence[str]) -> str:
     return element("ol", *(element("li", escape(item)) for item in items))
 
 
+def commands(lines: Sequence[str]) -> str:
+    """Lines to type, as they are."""
+    return element("pre", escape("\n".join(lines)))
+
+
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """The few figures to remember, large: (figure, what it is)."""
     boxes = (element("div", element("dt", escape(words)), element("dd", escape(big))) for big, words in pairs)
@@ -103,7 +108,7 @@ def table(
 
 def _row(header: Sequence[str], row: Sequence[str | None], words: Collection[int], klass: str | None) -> str:
     texts = [escape(MISSING if cell is None else cell) for cell in row]
-    first = [element("th", text, scope="row") for text in texts[:1]]
+    first = [element("th", text, scope="row", data_label=header[0] or None) for text in texts[:1]]
     cells = [
         element("td", element("span", text), klass=_side(index, words), data_label=header[index])
         for index, text in enumerate(texts[1:], start=1)

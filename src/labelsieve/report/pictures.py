@@ -1,4 +1,4 @@
-"""A picture as uint8 (C, H, W) goes in, a PNG inside a `data:` address comes out, to live in the page."""
+"""A picture as uint8 (C, H, W) goes in, a PNG or JPEG inside a `data:` address comes out, to live in the page."""
 
 import base64
 from io import BytesIO
@@ -14,10 +14,10 @@ TINY = 48
 
 
 def thumbnail(image: np.ndarray, at_most: int = 192) -> str:
-    """A `data:image/png` address: grey for one channel, colour for three; else the first three, or the first.
+    """A `data:` address: grey for one channel, colour for three; else the first three, or the first.
 
-    Pixels are kept as they are, and the page enlarges small pictures; only a side longer than `at_most` is
-    scaled down.
+    Pixels of tiny pictures are kept as they are, and the page enlarges them. Others are scaled down where a side is longer
+    than `at_most`, and stored as PNG or JPEG, whichever is smaller.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or 0 in image.shape:
         raise UsageError(f"a picture is uint8 (C, H, W) and not empty; this one is {image.dtype} {image.shape}")
@@ -25,9 +25,15 @@ def thumbnail(image: np.ndarray, at_most: int = 192) -> str:
     picture = Image.fromarray(np.ascontiguousarray(pixels))
     if max(picture.size) > at_most:
         picture.thumbnail((at_most, at_most), Image.Resampling.LANCZOS)
+    kinds = ("png",) if max(image.shape[1:]) <= TINY else ("png", "jpeg")
+    kind, content = min(((kind, _encoded(picture, kind)) for kind in kinds), key=lambda found: len(found[1]))
+    return f"data:image/{kind};base64," + base64.b64encode(content).decode("ascii")
+
+
+def _encoded(picture: Image.Image, kind: str) -> bytes:
     buffer = BytesIO()
-    picture.save(buffer, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    picture.save(buffer, format=kind, optimize=True, **({"quality": 85} if kind == "jpeg" else {}))
+    return buffer.getvalue()
 
 
 def picture(image: np.ndarray, words: str) -> str:

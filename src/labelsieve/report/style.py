@@ -29,9 +29,13 @@ body { margin: 0; background: var(--ground); color: var(--ink); overflow-wrap: b
 h1 { margin: 0 0 .6rem; font-size: clamp(1.6rem, 5vw, 2.3rem); line-height: 1.18; letter-spacing: -.018em;
   font-weight: 680; text-wrap: balance; }
 h2 { margin: 0 0 .6rem; font-size: 1.22rem; line-height: 1.3; letter-spacing: -.008em; font-weight: 650; }
+h3 { margin: 1.5rem 0 .5rem; font-size: 1rem; line-height: 1.35; font-weight: 620; overflow-wrap: anywhere; }
+h3 small { color: var(--muted); font-weight: 400; font-size: .89rem; }
 p, ol, ul { margin: 0 0 .9rem; max-width: 41rem; }
 ol, ul { padding-left: 1.3rem; }
 li { margin-bottom: .4rem; }
+pre { margin: 0 0 .9rem; padding: .7rem .9rem; background: var(--wash); border-radius: .5rem; white-space: pre-wrap;
+  overflow-wrap: anywhere; font: .87rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 .lead { color: var(--muted); font-size: 1.1rem; line-height: 1.5; }
 .sentence { font-size: 1.22rem; line-height: 1.5; text-wrap: pretty; }
 .note, figcaption, footer { color: var(--muted); font-size: .89rem; line-height: 1.5; }
@@ -49,6 +53,8 @@ _PARTS = """
   font-variant-numeric: tabular-nums; }
 .facts dt { color: var(--muted); font-size: .89rem; line-height: 1.4; }
 table { width: 100%; border-collapse: collapse; margin: 0 0 .9rem; font-variant-numeric: tabular-nums; }
+summary { cursor: pointer; margin: 0 0 .6rem; color: var(--s0); }
+.facts + table, .facts + p { margin-top: 1.1rem; }
 caption { text-align: left; color: var(--muted); font-size: .89rem; padding-bottom: .4rem; }
 th, td { padding: .5rem .75rem; text-align: right; vertical-align: baseline;
   border-bottom: 1px solid var(--rule); }
@@ -79,7 +85,7 @@ figcaption { margin-top: .6rem; max-width: 41rem; }
 .leader { stroke: var(--tone); stroke-width: 1; opacity: .55; }
 .grid { stroke: var(--rule); } .axis { stroke: var(--muted); }
 .band { fill: var(--ink); opacity: .055; } .band.b1 { opacity: .1; }
-.bar { fill: var(--tone); fill-opacity: .8; }
+.bar { fill: var(--tone); fill-opacity: .8; } .area { fill: var(--tone); }
 .cell { fill: var(--s0); } .cell.none { fill: var(--wash); }
 .cell.same { fill: none; stroke: var(--rule); }
 .chart .count.strong { fill: var(--ground); font-weight: 600; }
@@ -113,6 +119,7 @@ _NARROW = """
   .stack, .stack tbody, .stack tr, .stack th, .stack td { display: block; border: 0; padding: 0; }
   .stack tr { padding: .6rem 0; border-bottom: 1px solid var(--rule); }
   .stack tbody th { font-weight: 650; }
+  .stack tbody th[data-label]::before { content: attr(data-label) ": "; color: var(--muted); font-weight: 400; }
   .stack td { display: flex; justify-content: space-between; gap: 1rem; }
   .stack td::before { content: attr(data-label); color: var(--muted); font-weight: 400; text-align: left; }
 }
@@ -125,12 +132,12 @@ _PRINT = """
   .facts { grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); }
   .sheet { max-width: none; padding: 0; }
   section { margin-top: 1.4rem; padding-top: 1rem; }
-  h2, h2 + p { break-after: avoid; }
+  h2, h3, h2 + p { break-after: avoid; }
   figure, tr, .facts, .gallery > li { break-inside: avoid; }
   .gallery { grid-template-columns: repeat(6, 1fr); gap: .4rem; }
   .gallery > li { font-size: .74rem; }
   .gallery .id { font-size: .66rem; }
-  .stairs, .bar, .band, .cell, .mark, .picture {
+  .stairs, .bar, .band, .area, .cell, .mark, .picture {
     print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """

@@ -1,4 +1,4 @@
-"""A run without a folder: a configuration and rows go in, the trained parts and the last division come out. Nothing is written."""
+"""A run without a folder: a configuration and rows go in, the trained parts and the last division come out."""
 
 from dataclasses import dataclass, replace
 
@@ -23,13 +23,13 @@ def train_in_memory(config: Config, rows: Rows) -> Trained:
     try:
         if left_open(config) and config.method != "ce":
             start = parts.recipe.warmup
-            for _ in learn(parts.learners, parts.recipe, parts.engine, parts.prior, stop=start):
+            for _ in learn(parts.learners, parts.recipe, parts.engine, parts.prior, 0, parts.pinned, stop=start):
                 pass
             decision = decide(config, [parts.engine.gather(learner) for learner in parts.learners])
             parts = replace(parts, recipe=decided(parts.recipe, decision))
             for learner in parts.learners:
                 learner.teacher.memory = decision.mixture_memory
-        *_, last = learn(parts.learners, parts.recipe, parts.engine, parts.prior, start)
+        *_, last = learn(parts.learners, parts.recipe, parts.engine, parts.prior, start, parts.pinned)
     except Diverged as error:
         raise ToolError(f"{error}; try a lower learning rate, such as lr={config.training.lr / 4:g}") from None
     return Trained(parts, last, decision)

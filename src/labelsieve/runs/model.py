@@ -45,6 +45,7 @@ class Model:
         self.experts = experts
         self.classes: tuple[str, ...] = tuple(facts["classes"])
         self.shape: tuple[int, ...] = tuple(facts["shape"])
+        self.fit: str = facts.get("fit", "crop")  # how pictures are brought to that shape
         self.device = device
         self.mean, self.std = (scale(facts[name], len(self.shape), device) for name in ("mean", "std"))
 
@@ -98,7 +99,8 @@ def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.devic
 
 
 def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:
-    network = nets.build(facts["network"], facts["shape"][0], len(facts["classes"]), seed=0).to(device).eval()
+    channels, size = facts["shape"][0], facts["shape"][-1]
+    network = nets.build(facts["network"], channels, len(facts["classes"]), seed=0, size=size).to(device).eval()
     network.load_state_dict(part(tensors, "network"))
     prototypes = tensors.get("judge.prototypes")
     if prototypes is None:

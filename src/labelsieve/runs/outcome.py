@@ -1,4 +1,4 @@
-"""What a run gives to people: scores.npz, issues.csv and the model, from the latest division and the networks."""
+"""What a run gives to people: scores.npz, the issues and the model, from the latest division and the networks."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,27 +9,52 @@ import torch
 from safetensors.torch import save as as_bytes
 
 from labelsieve.data.noisy_data import Collection, NoisyData
+from labelsieve.issues import reading
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
-from labelsieve.runs import atomic
+from labelsieve.runs import atomic, evidence
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.version import __version__
 
 
-def label_issues(epoch: Epoch, data: NoisyData, recipe: Recipe) -> LabelIssues:
+def label_issues(
+    epoch: Epoch, data: NoisyData, recipe: Recipe, learners: Sequence[Learner], history: ScoreHistory, paths: Sequence[str] | None
+) -> LabelIssues:
     """Ranked by prototypes where they have judged, else by loss."""
     chances = torch.stack(epoch.by_prototype or epoch.by_loss).cpu().numpy()
     threshold = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
-    probs = torch.stack([seen.probs for seen in epoch.seen]).mean(0).cpu().numpy()
-    return rank(data.ids, data.classes, data.labels.numpy(), probs, chances, threshold)
+    return rank(
+        data.ids,
+        data.classes,
+        data.labels.numpy(),
+        evidence.mean_probs(epoch),
+        chances,
+        threshold,
+        agree=evidence.agreement(epoch),
+        paths=paths,
+        evidence=evidence.columns(epoch, evidence.similarity(epoch, learners), history),
+    )
 
 
-def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, history: ScoreHistory) -> None:
-    """Everything per sample, row i for sample i: (2, N) for the two networks, (S, 2, N) for the history."""
+def write_issues(folder: RunFolder, issues: LabelIssues) -> None:
+    """issues.csv, and the same as issues.parquet where pyarrow is installed."""
+    atomic.write_text(folder.issues, issues.to_csv())
+    write_parquet(folder)
+
+
+def write_parquet(folder: RunFolder) -> None:
+    """Made from the text, so that both hold the same numbers, and so that it can be made again."""
+    if reading.can_write_parquet():
+        columns = reading.read_issues(folder.issues)
+        atomic.write_file(folder.issues_parquet, lambda draft: reading.write_parquet(columns, draft))
+
+
+def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, learners: Sequence[Learner], history: ScoreHistory) -> None:
+    """Everything per sample, row i for sample i: (2, N) for the two networks, (N,) or (N, 5) for both, (S, 2, N) over time."""
 
     def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
         return torch.stack(list(tensors)).cpu().numpy()
@@ -43,8 +68,11 @@ def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, history: Scor
         "suggested": both([seen.predicted for seen in epoch.seen]),
         "confidence": both([seen.probs.max(1).values for seen in epoch.seen]),
     }
-    if epoch.by_prototype:
+    arrays |= {"networks_agree": evidence.agreement(epoch), **evidence.top_classes(evidence.mean_probs(epoch))}
+    similar = evidence.similarity(epoch, learners)
+    if similar is not None:
         arrays["by_prototype"] = both(epoch.by_prototype)
+        arrays |= {"similarity_given": similar.given, "similarity_best": similar.best, "nearest": similar.nearest}
     kept = {name: value.numpy() for name, value in history.state_dict().items() if name != "stride"}
     if not epoch.by_prototype:
         kept.pop("by_prototype", None)
@@ -76,6 +104,7 @@ def model_facts(config: Config, learners: Sequence[Learner], collection: Collect
         "network": config.network,
         "networks": len(learners),
         "shape": list(collection.train.shape),
+        "fit": config.pictures.fit,
         "classes": list(collection.train.classes),
         "mean": list(collection.mean),
         "std": list(collection.std),

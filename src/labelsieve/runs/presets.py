@@ -79,16 +79,25 @@ def fashion_mnist() -> Settings:
     return {"network": "small", "training.epochs": 30, "training.warmup": 5, "training.lr_drop": 0.7}
 
 
-def vectors() -> Settings:
-    """Vectors (embeddings): a small head on frozen features; seconds a thousand rows on one core."""
+def own() -> Settings:
+    """One's own data: network and batches by size and number when the run begins, classes as often as they were given."""
     return {
+        "network": "auto",
+        "training.batch": 0,
+        "training.warmup_batch": 0,
+        "engine.eval_batch": 0,
+        "training.prior": "given",
+    }
+
+
+def vectors() -> Settings:
+    """Vectors (embeddings): a small head on frozen features; seconds for a thousand rows on one core."""
+    return own() | {
         "network": "mlp",
         "training.epochs": 20,
         "training.warmup": 5,
         "training.lr": 0.05,
         "training.lr_drop": 0.7,
-        "training.batch": 64,
-        "training.warmup_batch": 64,
     }
 
 
@@ -114,6 +123,11 @@ def describe(name: str) -> str:
     return ((function.func if isinstance(function, partial) else function).__doc__ or "").strip()
 
 
+def is_own(source: str) -> bool:
+    """Whether these are somebody's own data rather than a benchmark set."""
+    return source.partition(":")[0] not in ("digits", "fashion-mnist", "cifar10", "cifar100")
+
+
 def defaults_for(source: str, noise: str) -> Settings:
     """What a data source starts from when no preset is named; a CIFAR cell's numbers follow from the noise that is made."""
     name = source.partition(":")[0]
@@ -124,5 +138,5 @@ def defaults_for(source: str, noise: str) -> Settings:
     elif name == "cifar100":
         cell = cifar100_sym(share)
     else:
-        return {"digits": digits, "fashion-mnist": fashion_mnist, "embeddings": vectors}.get(name, dict)()
+        return {"digits": digits, "fashion-mnist": fashion_mnist, "embeddings": vectors}.get(name, own)()
     return {key: value for key, value in cell.items() if key != "data.noise"}

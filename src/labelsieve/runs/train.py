@@ -14,18 +14,25 @@ from typing import Any
 import torch
 
 from labelsieve.data import noise as label_noise
+from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.method.learner import Learner
-from labelsieve.runs import atomic, checkpoint
+from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
+from labelsieve.runs.card import write_card
 from labelsieve.runs.config import Config
+from labelsieve.runs.data_facts import difference, write_data_facts
 from labelsieve.runs.decide import Decision, decide, decided, left_open
 from labelsieve.runs.environment import environment
+from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.measure import Measure
-from labelsieve.runs.outcome import label_issues, write_model, write_scores
+from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
+from labelsieve.runs.own import Watch, check_files
+from labelsieve.runs.validate import validate_for
+from labelsieve.runs.weights import pretrained_tensors, start_from
 
 
 @dataclass
@@ -42,6 +49,7 @@ class Run:
     epoch: int = 0  # epochs done
     done: bool = False
     decision: Decision | None = None  # what was left open and has been decided
+    choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
 
 
 @dataclass(frozen=True)
@@ -56,27 +64,39 @@ class Progress:
 
 
 def fingerprint(rows: Rows) -> str:
-    """Of the given labels and the pictures' shape: enough to notice other data or other noise under the same name."""
+    """Of the given labels, the pinned ones and the pictures' shape: enough to notice other data under the same name."""
     digest = hashlib.sha256(str((rows.data.shape, rows.data.classes)).encode())
     digest.update(rows.data.labels.numpy().tobytes())
+    if rows.pinned is not None:
+        digest.update(rows.pinned.numpy().tobytes())
     return digest.hexdigest()
 
 
-def begin(path: Path, config: Config, rows: Rows | None = None) -> Run:
+def begin(path: Path, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
     """A new run in a new folder. If the data turn out not to be usable, the folder is taken back.
 
-    `rows` are the data where a caller has them in memory; otherwise `config.data` says where they are.
+    What the configuration leaves open is settled by the data, and written down with the rest. `rows` are the data
+    where a caller has them in memory; otherwise the configuration says where they are.
     """
+    check_files(config)
     folder = RunFolder.create(path, config)
     with folder.only_one():
         try:
-            return _start(folder, config, rows)
+            return _start(folder, config, watch, rows)
         except BaseException:
             folder.discard()
             raise
 
 
-def take_up(path: Path, *, source: str | None = None, device: str | None = None) -> Run:
+def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
+    """The configuration with nothing left open, fit for these rows, and a sentence for each choice that was made."""
+    shape, cuda = tuple(rows.data.images.shape[1:]), choose_device(config.device).type == "cuda"
+    config, choices = fitted(config, shape, len(rows.data), cuda)
+    validate_for(config, rows.data)
+    return config, choices
+
+
+def take_up(path: Path, *, source: str | None = None, device: str | None = None, watch: Watch | None = None) -> Run:
     """The run in a folder, as its newest checkpoint left it; one killed before its first checkpoint starts anew.
 
     `source` says where the data are on this machine, `device` what to go on with; both only for this process.
@@ -89,7 +109,7 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None)
         config = replace(config, device=device)
     with folder.only_one():
         folder.sweep()
-        return _go_on(folder, config) if folder.has_begun() else _start(folder, config)
+        return _go_on(folder, config, watch) if folder.has_begun() else _start(folder, config, watch)
 
 
 def drive(
@@ -123,6 +143,8 @@ def drive(
                 _write_outcome(run, epoch)
             run.folder.write_lines(run.folder.metrics, run.metrics)
             run.folder.write_lines(run.folder.timings, run.timings)
+            if run.done:
+                write_card(run.folder)
             # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
                 _save(run, at_stop=stopping or run.done)
@@ -140,10 +162,10 @@ def _epochs(run: Run) -> Iterator[Epoch]:
     warmup = run.parts.recipe.warmup
     if left_open(run.config) and run.decision is None and run.config.method != "ce":
         learners, engine = run.parts.learners, run.parts.engine
-        yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, stop=warmup)
+        yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, run.parts.pinned, stop=warmup)
         _follow(run, decide(run.config, [engine.gather(learner) for learner in learners]))
     parts = run.parts
-    yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch)
+    yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
 
 
 def _follow(run: Run, decision: Decision) -> None:
@@ -192,9 +214,19 @@ def _newest(folder: RunFolder) -> int:
     return checkpoint.load(folder.checkpoints).epoch
 
 
-def _start(folder: RunFolder, config: Config, rows: Rows | None = None) -> Run:
-    rows = rows_for(config) if rows is None else rows
-    run = _assemble(folder, config, rows)
+def _start(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
+    if rows is None:
+        rows = rows_for(config) if watch is None else rows_for(config, watch)
+    whole, choices = settled(config, rows)
+    run = _assemble(folder, whole, rows, choices)
+    if whole.pretrained is not None:
+        tensors = pretrained_tensors(whole.pretrained, whole.network)
+        used = [start_from(learner.network, tensors, whole.pretrained) for learner in run.parts.learners]
+        run.choices += (f"weights: {used[0]} tensors of {whole.pretrained}; the classifier is new",)
+    if whole != config:
+        folder.write_config(whole)
+    if rows.opened is not None:
+        write_data_facts(folder, whole, rows)
     if rows.noise is not None:
         label_noise.save(folder.noise, rows.noise, rows.collection.train.labels)
     _save(run)
@@ -202,15 +234,16 @@ def _start(folder: RunFolder, config: Config, rows: Rows | None = None) -> Run:
     return run
 
 
-def _go_on(folder: RunFolder, config: Config) -> Run:
+def _go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
     slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
     saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
-    rows = rows_for(config)
+    rows = rows_for(config) if watch is None else rows_for(config, watch)
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
-            f"{config.data.source}: not the data this run began with (labels, noise or picture size differ); "
+            f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
             f"put the old data back, or name them with --data"
         )
+    validate_for(config, rows.data)
     run = _assemble(folder, config, rows)
     try:
         _restore(run, saved)
@@ -228,6 +261,8 @@ def _mend(run: Run) -> None:
     folder, noise = run.folder, run.rows.noise
     if noise is not None and not folder.noise.exists():
         label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
+    if run.rows.opened is not None and not (folder.data_facts.exists() and folder.samples.exists()):
+        write_data_facts(folder, run.config, run.rows)
     if not folder.environment.exists():
         folder.write_json(folder.environment, environment(run.parts.engine.device))
     if not run.done:
@@ -242,6 +277,10 @@ def _mend(run: Run) -> None:
             f"{folder.path}: the run is done, but {' and '.join(lost)} was deleted and cannot be made again without training; "
             f"put it back, or start a new run with --out elsewhere"
         )
+    if not folder.issues_parquet.exists():
+        write_parquet(folder)
+    if not folder.card.exists():
+        write_card(folder)
 
 
 def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
@@ -257,9 +296,9 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
 
 
-def _assemble(folder: RunFolder, config: Config, rows: Rows) -> Run:
+def _assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
     history = ScoreHistory(len(rows.data), config.output.history_mib)
-    return Run(folder, config, rows, parts_for(config, rows), history, [], [])
+    return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
 
 
 def _measure(run: Run) -> Measure:
@@ -286,7 +325,7 @@ def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:
 def _write_outcome(run: Run, epoch: Epoch) -> None:
     """Scores, issues and model as they stand; in the warm-up there are no scores yet, only a model."""
     if epoch.seen:
-        write_scores(run.folder, epoch, run.rows.data, run.history)
-        issues = label_issues(epoch, run.rows.data, run.parts.recipe)
-        atomic.write_text(run.folder.issues, issues.to_csv())
+        learners, paths = run.parts.learners, run.rows.collection.paths
+        write_scores(run.folder, epoch, run.rows.data, learners, run.history)
+        write_issues(run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths))
     write_model(run.folder, run.config, run.parts.learners, run.rows.collection)

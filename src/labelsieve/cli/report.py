@@ -1,0 +1,40 @@
+"""`labelsieve report RUN`: one HTML file on what a run found, which needs nothing but a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MARK = b"Written by labelsieve "
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    out: Annotated[Path | None, typer.Option(help="The file to write; default: RUN/report.html.")] = None,
+    data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
+) -> None:
+    """Write a page on RUN: noise overall and by class, suspicious pictures, what to expect of checking, curves, settings."""
+    from labelsieve.cli.console import console
+    from labelsieve.cli.train import absolute
+    from labelsieve.report.run import run_page
+    from labelsieve.runs import atomic
+    from labelsieve.runs.folder import RunFolder
+    from labelsieve.runs.reporting import run_report
+
+    place = RunFolder.open(run).report if out is None else out
+    refuse_other_files(place)
+    found, remark = run_report(run, absolute(data) if data else None)
+    atomic.write_text(place, run_page(found))
+    if remark:
+        console.print(f"note: {remark}")
+    console.print(f"report: {place}")
+
+
+def refuse_other_files(place: Path) -> None:
+    """A report may take the place of an older one, and of nothing else."""
+    from labelsieve.errors import UsageError
+
+    if place.is_dir():
+        raise UsageError(f"{place}: it is a folder; name a file, for example --out {place / 'report.html'}")
+    if place.exists() and MARK not in place.read_bytes():
+        raise UsageError(f"{place}: it exists and is no report of labelsieve; choose another --out")

@@ -1,0 +1,96 @@
+"""How many labels are wrong: chances per sample go in; a share, its interval and the expected yield come out.
+
+A label's chance to be wrong is 1 - label_score where the networks suggest another class, and 0 where they confirm it: scores
+alone, averaged, find a quarter of clean labels wrong. The interval spans further opinions: what each network says by its
+prototypes, by its loss and by its own suggestion, and the sum over those labels alone for which both networks suggest the
+same class with a majority. It is widened by 1.96 standard deviations of the draw. All opinions can err together.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+NORMAL = 1.96  # a normal variable leaves this many deviations once in twenty times
+MAJORITY = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """`wrong` (N,): the chance of each label to be wrong; `opinions` (J, N): what others say."""
+
+    wrong: np.ndarray
+    opinions: np.ndarray
+
+    def rows(self, index: np.ndarray) -> "Chances":
+        return Chances(self.wrong[index], self.opinions[:, index])
+
+
+@dataclass(frozen=True)
+class Share:
+    """An estimated share of wrong labels in [0, 1], with its interval, over `count` samples."""
+
+    share: float
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Yield:
+    """Wrong labels to expect among the first `checked` of the list: (M,) each."""
+
+    checked: np.ndarray
+    expected: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def at(self, checked: int) -> tuple[float, float, float]:
+        """Expected, low and high after so many."""
+        expected, low, high = (float(np.interp(checked, self.checked, line)) for line in (self.expected, self.low, self.high))
+        return expected, low, high
+
+
+def chances(
+    score: np.ndarray,
+    judges: np.ndarray,
+    given: np.ndarray,
+    predicted: np.ndarray,
+    suggested: np.ndarray,
+    confidence: np.ndarray,
+) -> Chances:
+    """From clean chances: `score` (N,) of both, `judges` (J, 2, N) of each network, by prototype and by loss.
+
+    `predicted` (2, N) is what each network says, `suggested` (N,) and `confidence` (N,) what they say together.
+    """
+    wrong = (1 - score) * (suggested != given)
+    own = ((1 - judges) * (predicted != given)).reshape(-1, len(score))
+    sure = (predicted[0] == predicted[1]) & (confidence > MAJORITY)
+    return Chances(wrong, np.concatenate([own, (wrong * sure)[None]]))
+
+
+def wrong_share(found: Chances) -> Share:
+    count = len(found.wrong)
+    if not count:
+        return Share(0.0, 0.0, 1.0, 0)
+    said = np.append(found.opinions.mean(1), found.wrong.mean())
+    wide = NORMAL * np.sqrt((found.wrong * (1 - found.wrong)).sum()) / count
+    low, high = np.clip([said.min() - wide, said.max() + wide], 0, 1)
+    return Share(float(found.wrong.mean()), float(low), float(high), count)
+
+
+def by_class(found: Chances, given: np.ndarray, classes: int) -> list[Share]:
+    """The same for the samples given each class."""
+    return [wrong_share(found.rows(given == k)) for k in range(classes)]
+
+
+def expected_yield(found: Chances, order: np.ndarray, points: int = 200) -> Yield:
+    """Wrong labels among the first 1, 2, ... N samples of `order`, at about `points` places."""
+    count, listed = len(order), found.rows(order)
+    expected = listed.wrong.cumsum()
+    said = np.concatenate([listed.opinions.cumsum(1), expected[None]])
+    wide = NORMAL * np.sqrt((listed.wrong * (1 - listed.wrong)).cumsum())
+    checked = np.arange(1, count + 1)
+    low, high = np.clip(said.min(0) - wide, 0, checked), np.clip(said.max(0) + wide, 0, checked)
+    places = np.unique(np.linspace(0, count - 1, min(points, count)).round().astype(int))
+    lines = [np.append(0.0, line[places]) for line in (checked, expected, low, high)]
+    return Yield(*lines)

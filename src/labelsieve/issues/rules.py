@@ -1,0 +1,82 @@
+"""What to do about each label: evidence per sample goes in; its kind, an action and a sentence come out. Needs no torch.
+
+All thresholds stand here. A score is the chance that the given label is right; a confidence is the share of the mean softmax
+of both networks. Training mixes pictures, which keeps confidences low: 0.7 is much, and ambiguity is told by a ratio.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+# A label is relabelled without a person only when all of these hold, and both networks suggest the same class.
+RELABEL_SCORE = 0.2  # at most
+RELABEL_CONFIDENCE = 0.7  # at least
+# Two classes are possible when the second is at least so large a part of the first.
+AMBIGUOUS_RATIO = 0.5
+# A picture is like none of the classes when no prototype claims it and the networks are not sure of any class.
+NONE_CHANCE = 0.5  # the best prototype's chance, at most
+NONE_CONFIDENCE = 0.4  # below
+
+FINE, MISLABELLED, AMBIGUOUS, NONE = "fine", "mislabelled", "ambiguous", "like none"
+KINDS = (FINE, MISLABELLED, AMBIGUOUS, NONE)
+KEEP, RELABEL, REVIEW, DROP = "keep", "relabel", "review", "drop"
+ACTIONS = (KEEP, RELABEL, REVIEW, DROP)
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """What the rules look at, (N,) each. `best_chance` is NaN where there are no prototypes."""
+
+    score: np.ndarray
+    doubted: np.ndarray  # bool: the score is not above the run's threshold
+    differs: np.ndarray  # bool: another class than the given one is suggested
+    agree: np.ndarray  # bool: both networks suggest the same class
+    confidence: np.ndarray  # of the suggested class
+    second_confidence: np.ndarray  # of the class after it
+    best_chance: np.ndarray  # of the nearest prototype, whichever class it is of
+
+
+def kinds(signs: Signs) -> np.ndarray:
+    """(N,) of KINDS. Not doubted and not contradicted: fine. Else like none, else ambiguous, else mislabelled.
+
+    Where score and networks contradict each other (one doubts the label, the other does not), that is ambiguous too.
+    """
+    fine = ~signs.doubted & ~signs.differs
+    none = signs.doubted & (signs.best_chance <= NONE_CHANCE) & (signs.confidence < NONE_CONFIDENCE)
+    close = signs.second_confidence >= AMBIGUOUS_RATIO * signs.confidence
+    ambiguous = close | (signs.doubted != signs.differs)
+    return np.select([fine, none, ambiguous], [FINE, NONE, AMBIGUOUS], MISLABELLED)
+
+
+def actions(signs: Signs, kind: np.ndarray) -> np.ndarray:
+    """(N,) of ACTIONS: keep what is fine, drop what is like none, relabel what is surely mislabelled, review the rest."""
+    sure = signs.agree & (signs.score <= RELABEL_SCORE) & (signs.confidence >= RELABEL_CONFIDENCE)
+    return np.select([kind == FINE, kind == NONE, (kind == MISLABELLED) & sure], [KEEP, DROP, RELABEL], REVIEW)
+
+
+def reason(signs: Signs, kind: str, action: str, row: int, names: Sequence[str]) -> str:
+    """A short sentence on sample `row`; `names` are its given, suggested and second class."""
+    given, suggested, second = (f'"{name}"' for name in names)
+    score, sure, next_best = signs.score[row], signs.confidence[row], signs.second_confidence[row]
+    if kind == FINE:
+        return f"Fits {given} (score {score:.2f})."
+    if kind == NONE:
+        return f"Like none of the classes; nearest is {suggested} ({sure:.2f})."
+    if kind == MISLABELLED:
+        if action == RELABEL:
+            return f"Looks like {suggested} ({sure:.2f}, both networks), not like {given} (score {score:.2f})."
+        return f"May be {suggested} ({sure:.2f}) rather than {given} (score {score:.2f}), but {_doubt(signs, row)}."
+    if not signs.differs[row]:
+        return f"The networks say {given} ({sure:.2f}), but its score is low ({score:.2f}); next is {second} ({next_best:.2f})."
+    if not signs.doubted[row]:
+        return f"The networks say {suggested} ({sure:.2f}), but the score speaks for {given} ({score:.2f})."
+    return f"Between {suggested} ({sure:.2f}) and {second} ({next_best:.2f}); given is {given} (score {score:.2f})."
+
+
+def _doubt(signs: Signs, row: int) -> str:
+    if not signs.agree[row]:
+        return "the networks disagree"
+    if signs.confidence[row] < RELABEL_CONFIDENCE:
+        return "the networks are not sure"
+    return "the score is not low enough to relabel unseen"

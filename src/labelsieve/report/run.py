@@ -1,0 +1,269 @@
+"""What a run found goes in, its page comes out. Every number on it is one that was measured or, where it says so, estimated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from labelsieve.issues.estimate import Share, Yield
+from labelsieve.report.charts import Band, Curve, Group, heat_map, histogram, line_chart
+from labelsieve.report.markup import element, escape, percent
+from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, steps, table
+
+MOST_ROWS = 40  # of a table by class
+MOST_LEFT_OUT = 30
+MILESTONES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+HOW = (
+    "Estimated as the mean of 1 − label score, counted where the networks suggest another class. The interval spans what each "
+    "network says, by prototypes and by loss, and what remains where both are more than half sure of the same class; it is "
+    "widened by what chance alone would do. It is a guide and no guarantee: all of them can err in the same way."
+)
+MAIN_SETTINGS = (
+    "method",
+    "cleaner",
+    "network",
+    "seed",
+    "data.source",
+    "data.noise",
+    "training.epochs",
+    "training.warmup",
+    "training.batch",
+    "training.lr",
+    "training.lambda_u",
+    "cleaning.tau",
+)
+MEANING = {
+    "keep": "the label fits",
+    "relabel": "both networks are sure of the same other class",
+    "review": "in doubt: a person should look",
+    "drop": "like none of the classes",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Corner:
+    """The most suspicious labels of one given class: how many are listed, and those shown."""
+
+    name: str
+    listed: int
+    suspects: Sequence[Suspect]
+
+
+@dataclass(frozen=True, eq=False)
+class RunReport:
+    """Arrays (N,) are by sample; `wrong` is True where a label is known to be wrong, None where nothing is known.
+
+    `corners` show pictures; without pictures `suspects` are rows (id, given, suggested, score) instead. `actions` and
+    `curves` are in the order to show; `curves` are groups of one chart each: (title, unit, curves).
+    """
+
+    title: str
+    lead: str
+    classes: Sequence[str]
+    share: Share
+    shares: Sequence[Share]
+    listed: np.ndarray  # (K,) int: issues by given class
+    matrix: np.ndarray  # (K, K) issues, given by suggested
+    expected: Yield
+    score: np.ndarray
+    loss: np.ndarray
+    is_issue: np.ndarray
+    actions: dict[str, int]
+    kinds: dict[str, int]
+    wrong: np.ndarray | None = None
+    accuracy: float | None = None  # percent on test pictures, last epoch
+    corners: Sequence[Corner] = ()
+    suspects: Sequence[Sequence[str]] = ()
+    curves: Sequence[tuple[str, str, Sequence[Curve]]] = ()
+    warmup: int = 0
+    notes: Sequence[str] = ()
+    left_out: Sequence[tuple[str, str]] = ()
+    settings: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    next_steps: Sequence[str] = ()
+    next_commands: Sequence[str] = ()
+
+
+def run_page(data: RunReport) -> str:
+    """The whole HTML document."""
+    sections = [
+        Section("What was found", _found(data)),
+        Section("How many to check", _yield(data)),
+        Section("Class by class", _by_class(data)),
+        Section("What was given, what is suggested", _pairs(data)),
+        Section("The most suspicious labels", _suspects(data)),
+        Section("Scores and losses", _histograms(data)),
+        Section("Training", _training(data)),
+        Section("Pictures that were left out", _left_out(data.left_out)),
+        Section("What to do next", steps(data.next_steps) + commands(data.next_commands) if data.next_steps else ""),
+        Section("Settings and versions", _settings(data)),
+    ]
+    return page(data.title, data.lead, [section for section in sections if section.body])
+
+
+def span_of(share: Share) -> str:
+    return _between(f"{100 * share.low:.1f}", percent(share.high))
+
+
+def _between(low: str, high: str) -> str:
+    """Two numbers that no line end parts."""
+    return f"{low}\u00a0to\u00a0{high}"
+
+
+def _found(data: RunReport) -> str:
+    count, issues = len(data.score), int(data.is_issue.sum())
+    words = f"About {percent(data.share.share)} of the {count:,} labels seem to be wrong ({span_of(data.share)}). "
+    words += f"{issues:,} {'is' if issues == 1 else 'are'} listed as issues."
+    pairs = [
+        (percent(data.share.share), f"of the labels seem wrong ({span_of(data.share)})"),
+        (f"{issues:,}", f"of {count:,} labels listed as issues"),
+    ]
+    if data.accuracy is not None:
+        pairs.append((percent(data.accuracy / 100), "accuracy on test pictures, last epoch"))
+    if data.wrong is not None:
+        pairs.append((percent(float(data.wrong.mean())), "of the labels are known to be wrong"))
+    rows = [(name, f"{number:,}", MEANING[name]) for name, number in data.actions.items()]
+    kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
+    notes = [HOW, f"By kind: {kinds}.", _truth(data)]
+    actions = table(("Suggested", "Labels", "Because"), rows, words=(0, 2))
+    return paragraph(words, "sentence") + facts(pairs) + actions + "".join(paragraph(note, "note") for note in notes if note)
+
+
+def _truth(data: RunReport) -> str:
+    """Where true labels are known: how many of the listed are wrong, and how many of the wrong are listed."""
+    if data.wrong is None or not data.is_issue.any() or not data.wrong.any():
+        return ""
+    both = int((data.wrong & data.is_issue).sum())
+    return (
+        f"True labels are known here: of {int(data.is_issue.sum()):,} listed labels {both:,} really are wrong, "
+        f"of {int(data.wrong.sum()):,} wrong ones {both:,} are listed. Training never saw them."
+    )
+
+
+def _yield(data: RunReport) -> str:
+    found, count = data.expected, len(data.score)
+    issues = int(data.is_issue.sum())
+    at = min(200, count) if issues >= 200 else max(min(issues, count), min(20, count))
+    expected, low, high = found.at(at)
+    words = f"Check the first {at:,} of the list: about {expected:,.0f} are wrong ({low:,.0f} to {high:,.0f})."
+    end = _end_of_interest(data)
+    near = found.checked <= end
+    x, y = found.checked[near], found.expected[near]
+    curves = [Curve("expected", x, y, between=(found.low[near], found.high[near]))]
+    if data.wrong is not None:
+        real = np.concatenate([[0], data.wrong[np.argsort(data.score, kind="stable")].cumsum()])
+        curves.append(Curve("really wrong", x, real[x.astype(int)]))
+    chart = figure(
+        lambda width: line_chart(
+            curves,
+            title="Wrong labels among the first of the list",
+            x_label="labels checked",
+            y_label="wrong labels",
+            width=width,
+        ),
+        "Where the line bends, checking on stops to pay. The shaded area is the interval described above.",
+    )
+    places = sorted({place for place in (*MILESTONES, issues) if 0 < place <= end} | {at})
+    rows = [(f"{place:,}", *_milestone(found, place)) for place in places]
+    header = ("Labels checked", "Wrong ones to expect", "Share wrong")
+    return paragraph(words, "sentence") + chart + table(header, rows)
+
+
+def _milestone(found: Yield, place: int) -> tuple[str, str]:
+    expected, low, high = found.at(place)
+    return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", percent(expected / place, 0)
+
+
+def _end_of_interest(data: RunReport) -> int:
+    """The list goes on with labels that are fine; the chart ends when twice the issues are checked."""
+    return min(len(data.score), max(2 * int(data.is_issue.sum()), 50))
+
+
+def _by_class(data: RunReport) -> str:
+    order = sorted(range(len(data.classes)), key=lambda k: (-data.shares[k].share, k))[:MOST_ROWS]
+    rows = []
+    for k in order:
+        other = int(data.matrix[k].argmax()) if data.matrix[k].any() else None
+        rows.append(
+            (
+                data.classes[k],
+                f"{data.shares[k].count:,}",
+                percent(data.shares[k].share),
+                span_of(data.shares[k]),
+                f"{int(data.listed[k]):,}",
+                None if other is None else f"{data.classes[other]} ({int(data.matrix[k, other]):,})",
+            )
+        )
+    header = ("Given label", "Samples", "Wrong, estimated", "Interval", "Listed", "Most often suggested")
+    left = len(data.classes) - len(order)
+    more = paragraph(f"{left:,} classes with a lower estimate are not shown.", "note") if left else ""
+    return table(header, rows, words=(0, 5)) + more
+
+
+def _pairs(data: RunReport) -> str:
+    if not data.matrix.any():
+        return paragraph("No label is listed as an issue.", "note")
+    return figure(
+        lambda width: heat_map(data.matrix, data.classes, data.classes, title="Listed labels", width=width),
+        "A strong cell away from the others is a pair of classes that is easily confused, by people or by what made the labels.",
+    )
+
+
+def _suspects(data: RunReport) -> str:
+    words = "Most suspicious first; a low score is a strong doubt. The whole list is in issues.csv."
+    if data.corners:
+        parts = [paragraph(words)]
+        for corner in data.corners:
+            more = element("small", f"{corner.listed:,} listed, {len(corner.suspects):,} shown")
+            parts.append(element("h3", f"Given {escape(corner.name)} ", more) + gallery(corner.suspects))
+        return "\n".join(parts)
+    if data.suspects:
+        return paragraph(words) + table(("Id", "Given", "Suggested", "Score"), data.suspects, words=(0, 1, 2))
+    return paragraph("No label is listed as an issue.", "note")
+
+
+def _histograms(data: RunReport) -> str:
+    if data.wrong is not None:
+        names, mask = ("right labels", "wrong labels"), data.wrong
+    else:
+        names, mask = ("not listed", "listed as issues"), data.is_issue
+    charts = []
+    for values, title, label, words in (
+        (data.score, "Label scores", "label score", "Two heaps far apart: the run is sure. Much in between: check more by eye."),
+        (data.loss, "Losses", "loss, mean of both networks", "Wrong labels tend to have large losses."),
+    ):
+        groups = [Group(names[0], values[~mask]), Group(names[1], values[mask])]
+        charts.append(_one_histogram(groups, title, label, words))
+    return "".join(charts)
+
+
+def _one_histogram(groups: Sequence[Group], title: str, label: str, words: str) -> str:
+    return figure(lambda width: histogram(groups, title=title, x_label=label, width=width), words)
+
+
+def _training(data: RunReport) -> str:
+    bands = [Band(0, data.warmup, "warm-up")] if data.warmup else []
+    charts = [_one_chart(title, unit, curves, bands) for title, unit, curves in data.curves if curves]
+    notes = steps(data.notes) if data.notes else ""
+    return "".join(charts) + (paragraph("What the run remarked:") + notes if notes else "")
+
+
+def _one_chart(title: str, unit: str, curves: Sequence[Curve], bands: Sequence[Band]) -> str:
+    return figure(lambda width: line_chart(curves, title=title, x_label="epoch", y_label=unit, bands=bands, width=width))
+
+
+def _left_out(rows: Sequence[tuple[str, str]]) -> str:
+    if not rows:
+        return ""
+    words = f"{len(rows):,} {'picture' if len(rows) == 1 else 'pictures'} could not be used and took no part."
+    more = f" The first {MOST_LEFT_OUT} are shown." if len(rows) > MOST_LEFT_OUT else ""
+    return paragraph(words + more) + table(("Picture", "Why"), rows[:MOST_LEFT_OUT], words=(0, 1))
+
+
+def _settings(data: RunReport) -> str:
+    """The few that matter most and the versions openly, all settings in a fold."""
+    first = [(key, data.settings[key]) for key in MAIN_SETTINGS if key in data.settings]
+    whole = table(("Setting", "Value"), list(data.settings.items()), words=(0, 1))
+    versions = table(("Made with", "Version"), list(data.versions.items()), words=(0, 1)) if data.versions else ""
+    fold = element("details", element("summary", f"All {len(data.settings)} settings"), whole) if data.settings else ""
+    return (table(("Setting", "Value"), first, words=(0, 1)) if first else "") + versions + fold

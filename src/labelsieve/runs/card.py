@@ -1,0 +1,135 @@
+"""README.md of a run: model card and data card in one, written from the files of the run. It holds measured figures only."""
+
+import html
+from collections.abc import Sequence
+
+from labelsieve.issues.rules import ACTIONS, KINDS
+from labelsieve.runs import atomic
+from labelsieve.runs.findings import Findings, Record, read_findings, read_record
+from labelsieve.runs.folder import RunFolder
+
+MOST_CLASSES = 50
+MEASURES = {
+    "auc_loss": "ranking of right above wrong labels by loss (AUC)",
+    "auc_prototype": "ranking of right above wrong labels by prototypes (AUC)",
+    "clean_precision": "labels taken for right that are right",
+    "clean_recall": "right labels taken for right",
+}
+
+
+def write_card(folder: RunFolder) -> None:
+    atomic.write_text(folder.card, card(read_findings(folder), read_record(folder)))
+
+
+def card(found: Findings, record: Record) -> str:
+    parts = [_head(found, record), _data(found, record), _labels(found), _model(found, record), _measured(record), _use()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(found: Findings, record: Record) -> str:
+    config = record.config
+    return (
+        f"# Run on {plain(config.data.source)}\n\n"
+        f"A classifier of {len(found.classes)} classes trained on {len(found.score):,} given labels, and a list of the labels that "
+        f"seem wrong. Written by labelsieve {record.environment.get('labelsieve', '')}; every figure was measured or estimated "
+        f"in this run, and estimates say so."
+    )
+
+
+def _data(found: Findings, record: Record) -> str:
+    config, share = record.config, found.share
+    lines = [
+        ("source", plain(config.data.source)),
+        ("samples", f"{len(found.score):,}" + (f" (a fixed subset, limit {config.data.limit})" if config.data.limit else "")),
+        ("classes", f"{len(found.classes):,}"),
+        ("wrong labels, estimated", f"{_percent(share.share)} ({_percent(share.low)} to {_percent(share.high)})"),
+    ]
+    if found.made_wrong is not None:
+        made = f"{plain(config.data.noise)}: {_percent(float(found.made_wrong.mean()))} of the labels"
+        lines.append(("wrong labels, made on purpose", made))
+    how = (
+        "The estimate is the mean of 1 - label_score, counted where the networks suggest another class. The interval spans what "
+        "each network says by prototypes and by loss, and what remains where both are more than half sure of the same class, "
+        "widened by 1.96 standard deviations of the draw. It assumes that they do not all err in the same way."
+    )
+    listed = sorted(range(len(found.classes)), key=lambda k: -found.shares[k].share)[:MOST_CLASSES]
+    rows = [
+        (
+            plain(found.classes[k]),
+            f"{found.shares[k].count:,}",
+            f"{_percent(found.shares[k].share)} ({_percent(found.shares[k].low)} to {_percent(found.shares[k].high)})",
+            f"{int(found.is_issue[found.given == k].sum()):,}",
+        )
+        for k in listed
+    ]
+    left = len(found.classes) - len(listed)
+    more = f"\n\n{left} classes with a lower estimate are not listed." if left else ""
+    table = _table(("class", "samples", "wrong, estimated", "listed as issues"), rows)
+    return f"## Data\n\n{_table(('', ''), lines)}\n\n{how}\n\n{table}{more}"
+
+
+def _labels(found: Findings) -> str:
+    issues = int(found.is_issue.sum())
+    actions = ", ".join(f"{action} {found.count('action', action):,}" for action in ACTIONS)
+    kinds = ", ".join(f"{kind} {found.count('kind', kind):,}" for kind in KINDS)
+    return (
+        f"## Labels\n\n`issues.csv` has a row for every sample, most suspicious first; {issues:,} are marked as issues.\n\n"
+        f"- suggested actions: {actions}\n- kinds: {kinds}"
+    )
+
+
+def _model(found: Findings, record: Record) -> str:
+    config, facts = record.config, record.environment
+    packages = facts.get("packages") or {}
+    lines = [
+        ("networks", f"two of `{plain(config.network)}`, their outputs averaged"),
+        ("method", f"{config.method}, cleaner {config.cleaner}"),
+        ("epochs", f"{record.epochs_done} of {config.training.epochs}, of which {config.training.warmup} of warm-up"),
+        ("seed", str(config.seed)),
+        ("time", f"{record.seconds:,.0f} s on {plain(str(facts.get('device', 'an unknown device')))}"),
+        ("made with", f"Python {facts.get('python', '?')}, torch {packages.get('torch') or '?'}"),
+    ]
+    return (
+        f"## Model\n\n{_table(('', ''), lines)}\n\nIt tells apart the classes above and nothing else; it was trained on these labels "
+        f"and has their habits. All settings are in `config.yaml`."
+    )
+
+
+def _measured(record: Record) -> str:
+    accuracies, final = record.accuracies, record.final
+    lines = []
+    if accuracies:
+        best = max(value for _, value in accuracies)
+        lines.append(("accuracy on test pictures, last epoch", f"{accuracies[-1][1]:.2f} %"))
+        lines.append(("the same, best epoch (chosen on the test pictures, so it flatters)", f"{best:.2f} %"))
+    for name, words in MEASURES.items():
+        values = [value for value in final.get(name) or () if value is not None]
+        if values:
+            lines.append((f"{words}, network by network", ", ".join(f"{value:.4f}" for value in values)))
+    if not lines:
+        return "## Measured\n\nNothing could be measured: there were neither test pictures nor true labels."
+    missing = "" if accuracies else "\n\nThere were no test pictures, so no accuracy was measured."
+    return f"## Measured\n\n{_table(('', ''), lines)}{missing}"
+
+
+def _use() -> str:
+    return (
+        "## Use\n\n```\nlabelsieve report RUN                  # a page to look at\n"
+        "labelsieve apply RUN --out CORRECTED   # the corrected data set; the original stays as it is\n"
+        "labelsieve evaluate RUN DATA           # accuracy on other data\n```"
+    )
+
+
+def plain(text: str) -> str:
+    """Text that stays text in Markdown: no markup, no line ends, no table bars."""
+    safe = html.escape(" ".join(text.split()), quote=False)
+    return "".join(f"\\{sign}" if sign in "\\`*_[]|#~" else sign for sign in safe)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,120 @@
+"""A run folder that has divided its labels goes in; what it found comes out, per sample and as estimates. No training here."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from labelsieve.data.noise_record import load as load_noise
+from labelsieve.data.npz import read_npz
+from labelsieve.errors import ToolError
+from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, wrong_share
+from labelsieve.issues.reading import Columns, read_issues
+from labelsieve.runs.config import Config
+from labelsieve.runs.folder import RunFolder
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Arrays are by sample index, as in scores.npz; `columns` are those of issues.csv, most suspicious first."""
+
+    columns: Columns
+    classes: list[str]
+    order: np.ndarray  # (N,) samples, most suspicious first
+    given: np.ndarray  # (N,) int
+    suggested: np.ndarray  # (N,) int
+    score: np.ndarray  # (N,)
+    is_issue: np.ndarray  # (N,) bool
+    loss: np.ndarray  # (N,) mean over both networks
+    chances: Chances  # of each label to be wrong
+    made_wrong: np.ndarray | None  # (N,) bool: where noise was made on purpose
+
+    @cached_property
+    def share(self) -> Share:
+        return wrong_share(self.chances)
+
+    @cached_property
+    def shares(self) -> list[Share]:
+        return by_class(self.chances, self.given, len(self.classes))
+
+    @cached_property
+    def expected(self) -> Yield:
+        return expected_yield(self.chances, self.order)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """(K, K) counts of issues: given label by suggested label."""
+        counts = np.zeros((len(self.classes), len(self.classes)), int)
+        np.add.at(counts, (self.given[self.is_issue], self.suggested[self.is_issue]), 1)
+        return counts
+
+    def count(self, column: str, value: Any) -> int:
+        return self.columns[column].count(value)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run wrote about itself."""
+
+    config: Config
+    environment: dict[str, Any]
+    metrics: list[dict[str, Any]]
+    seconds: float
+
+    @property
+    def epochs_done(self) -> int:
+        return max((record["epoch"] for record in self.metrics), default=0)
+
+    @property
+    def final(self) -> dict[str, Any]:
+        """The latest record that has a division in it."""
+        return next((record for record in reversed(self.metrics) if "clean_share" in record), {})
+
+    @property
+    def accuracies(self) -> list[tuple[int, float]]:
+        """(epoch, percent right on test pictures by both networks), where it was measured."""
+        return [(record["epoch"], record["accuracy"]["both"]) for record in self.metrics if "accuracy" in record]
+
+
+def read_findings(folder: RunFolder) -> Findings:
+    """Read back issues.csv and scores.npz, joined by id."""
+    for file in (folder.issues, folder.scores):
+        if not file.is_file():
+            raise ToolError(f"{file}: missing; the run has not divided its labels yet: `labelsieve resume {folder.path}`")
+    columns, scores = read_issues(folder.issues), read_npz(folder.scores)
+    try:
+        classes, ids = scores["classes"].tolist(), scores["ids"].tolist()
+        place = {name: row for row, name in enumerate(ids)}
+        number = {name: k for k, name in enumerate(classes)}
+        order = np.array([place[name] for name in columns["id"]], int)
+        if len(order) != len(ids):
+            raise KeyError(f"{len(order)} rows for {len(ids)} samples")
+        back = np.argsort(order, kind="stable")
+        suggested = np.array([number[name] for name in columns["suggested_label"]], int)[back]
+        judges = np.stack([scores[name] for name in ("by_prototype", "by_loss") if name in scores])
+        loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
+    except KeyError as error:
+        raise ToolError(
+            f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); put back the file that was changed, "
+            f"or repeat the run"
+        ) from None
+    made = load_noise(folder.noise).flipped.numpy() if folder.noise.is_file() else None
+    score = np.array(columns["label_score"])[back]
+    is_issue = np.array(columns["is_label_issue"], bool)[back]
+    judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
+    confidence = np.array(columns["suggested_confidence"])[back]
+    wrong = chances(score, judges, given, predicted, suggested, confidence)
+    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made)
+
+
+def read_record(folder: RunFolder) -> Record:
+    try:
+        environment = json.loads(folder.environment.read_text(encoding="utf-8")) if folder.environment.is_file() else {}
+    except ValueError:
+        raise ToolError(
+            f"{folder.environment}: not readable as JSON; `labelsieve resume {folder.path}` after deleting it"
+        ) from None
+    seconds = sum(float(line.get("seconds", 0)) for line in folder.read_lines(folder.timings))
+    return Record(folder.read_config(), environment, folder.read_lines(folder.metrics), seconds)

@@ -1,0 +1,166 @@
+"""A run folder goes in, what its report shows comes out. Pictures come from the run's data, where they can be opened."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelsieve.errors import ToolError
+from labelsieve.issues.rules import ACTIONS, KINDS
+from labelsieve.report.charts import Curve
+from labelsieve.report.page import Suspect
+from labelsieve.report.run import Corner, RunReport
+from labelsieve.runs.assemble import Rows, rows_for
+from labelsieve.runs.config import dotted_keys, value_at
+from labelsieve.runs.findings import Findings, Record, read_findings, read_record
+from labelsieve.runs.folder import RunFolder
+
+PICTURES = 144  # on a page, about
+EACH = (6, 12)  # of a class: at least, at most
+ROWS = 100  # of a table of ids, where there are no pictures
+
+
+def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
+    """The report, and a remark (or ""): why there are no pictures. `source` says where the data are now."""
+    folder = RunFolder.open(path)
+    found, record = read_findings(folder), read_record(folder)
+    if source is not None:
+        record = replace(record, config=replace(record.config, data=replace(record.config.data, source=source)))
+    rows, remark = _rows(found, record)
+    wrong = found.made_wrong
+    if rows is not None and rows.truth is not None:
+        wrong = (rows.truth.labels != rows.data.labels).numpy()
+    config, counts = record.config, np.bincount(found.given[found.is_issue], minlength=len(found.classes))
+    report = RunReport(
+        title=f"Label report: {Path(config.data.source).name or config.data.source}",
+        lead=f"{len(found.score):,} labels of {len(found.classes):,} classes, {config.method} ({config.cleaner}), "
+        f"{record.epochs_done} of {config.training.epochs} epochs. {remark}".strip(),
+        classes=found.classes,
+        share=found.share,
+        shares=found.shares,
+        listed=counts,
+        matrix=found.matrix,
+        expected=found.expected,
+        score=found.score,
+        loss=found.loss,
+        is_issue=found.is_issue,
+        actions={name: found.count("action", name) for name in ACTIONS},
+        kinds={name: found.count("kind", name) for name in KINDS},
+        wrong=wrong,
+        accuracy=record.accuracies[-1][1] if record.accuracies else None,
+        corners=_corners(found, rows, wrong) if rows is not None and rows.data.images.ndim == 4 else (),
+        suspects=_suspects(found),
+        curves=_curves(record),
+        warmup=min(config.training.warmup, record.epochs_done) if config.method != "ce" else 0,
+        notes=list(dict.fromkeys(note for line in record.metrics for note in line.get("notes", ()))),
+        left_out=() if rows is None else rows.collection.left_out,
+        settings={key: str(value_at(config, key)) for key in dotted_keys()},
+        versions=_versions(record),
+        next_steps=_next_steps(found),
+        next_commands=_next_commands(path),
+    )
+    return report, remark
+
+
+def _rows(found: Findings, record: Record) -> tuple[Rows | None, str]:
+    """The run's data, if they are still there and still the same; else why not."""
+    try:
+        rows = rows_for(record.config)
+    except ToolError as error:
+        return None, f"The data could not be opened, so there are no pictures here ({error})."
+    same = list(rows.data.ids) == [found.columns["id"][place] for place in np.argsort(found.order)]
+    if not same or not np.array_equal(rows.data.labels.numpy(), found.given):
+        return None, "The data have changed since the run, so there are no pictures here."
+    return rows, ""
+
+
+def _corners(found: Findings, rows: Rows, wrong: np.ndarray | None) -> list[Corner]:
+    """Given classes with issues, those with the largest estimate first, and the most suspicious of each."""
+    issues = [i for i in found.order.tolist() if found.is_issue[i]]
+    by_class: dict[int, list[int]] = {}
+    for i in issues:
+        by_class.setdefault(int(found.given[i]), []).append(i)
+    each = min(max(PICTURES // max(len(by_class), 1), EACH[0]), EACH[1])
+    shown = sorted(by_class, key=lambda k: -found.shares[k].share)[: PICTURES // each]
+    return [
+        Corner(found.classes[k], len(by_class[k]), [_suspect(found, rows, wrong, i) for i in by_class[k][:each]])
+        for k in sorted(shown)
+    ]
+
+
+def _suspect(found: Findings, rows: Rows, wrong: np.ndarray | None, i: int) -> Suspect:
+    return Suspect(
+        rows.data.images[i].numpy(),
+        rows.data.ids[i],
+        found.classes[found.given[i]],
+        found.classes[found.suggested[i]],
+        float(found.score[i]),
+        None if wrong is None else bool(wrong[i]),
+    )
+
+
+def _suspects(found: Findings) -> list[tuple[str, ...]]:
+    names = ("id", "given_label", "suggested_label", "label_score")
+    listed = [row for row, issue in enumerate(found.columns["is_label_issue"]) if issue][:ROWS]
+    return [tuple(_words(found.columns[name][row]) for name in names) for row in listed]
+
+
+def _words(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _curves(record: Record) -> list[tuple[str, str, list[Curve]]]:
+    epochs = [line for line in record.metrics if line["phase"] != "final"]
+    accuracy = [Curve("both networks", *zip(*record.accuracies))] if record.accuracies else []
+    labelled = _curve(epochs, "labelled", lambda line: _term(line, "cross_entropy") or _term(line, "labelled"))
+    unlabelled = _curve(epochs, "unlabelled", lambda line: _term(line, "unlabelled"))
+    penalty = _curve(epochs, "prior penalty", lambda line: _term(line, "penalty"))
+    losses = [curve for curve in (labelled, unlabelled, penalty) if any(value is not None for value in curve.y)]
+    clean = [line for line in epochs if "clean_share" in line]
+    shares = [_curve(clean, "taken for right", lambda line: [100 * share for share in line["clean_share"]])] if clean else []
+    return [
+        ("Accuracy on test pictures", "percent right", accuracy),
+        ("Labels taken for right", "percent", shares),
+        ("Losses", "mean over an epoch and both networks, the unlabelled one before its weight", losses),
+    ]
+
+
+def _term(line: dict[str, Any], name: str) -> list[float] | None:
+    found: list[float] | None = line.get("loss", {}).get(name)
+    return found
+
+
+def _curve(records: list[dict[str, Any]], name: str, value: Any) -> Curve:
+    found = [value(line) for line in records]
+    return Curve(name, [line["epoch"] for line in records], [None if pair is None else sum(pair) / len(pair) for pair in found])
+
+
+def _versions(record: Record) -> dict[str, str]:
+    facts = record.environment
+    packages = facts.get("packages") or {}
+    plain = {name: str(facts[name]) for name in ("labelsieve", "python", "platform", "device", "threads") if name in facts}
+    return plain | {name: str(version) for name, version in packages.items() if version}
+
+
+def _next_steps(found: Findings) -> list[str]:
+    issues = int(found.is_issue.sum())
+    if not issues:
+        return ["No label is listed as an issue. If you expected some, look at the lowest scores in issues.csv."]
+    return [
+        f"Look through the list from the top. It has {issues:,} issues; the table above says what to expect of how many.",
+        f"Let the sure cases be corrected ({found.count('action', 'relabel'):,} to relabel, {found.count('action', 'drop'):,} to "
+        f"drop), or write your own decisions into a table with the columns id, action and label. The original data stay "
+        f"as they are, and changes.csv says what was changed and why.",
+        "Train again on the corrected data: what remains in doubt is then easier to tell.",
+    ]
+
+
+def _next_commands(path: Path) -> list[str]:
+    run = shlex.quote(str(path))
+    return [
+        f"labelsieve apply {run} --out CORRECTED",
+        f"labelsieve apply {run} --out CORRECTED --relabel-above 0.9 --drop-below 0.1",
+        f"labelsieve apply {run} --out CORRECTED --decisions DECISIONS.csv",
+    ]
