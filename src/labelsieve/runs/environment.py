@@ -16,6 +16,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "tables": ("pyarrow",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "compare": ("cleanlab",),
+    "frames": ("pandas",),
 }
 
 
