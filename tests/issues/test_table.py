@@ -26,8 +26,12 @@ def read(issues: LabelIssues) -> list[dict[str, str]]:
 
 
 def test_the_columns_are_exactly_these() -> None:
-    assert made().to_csv().splitlines()[0] == "id,given_label,predicted_label,label_score,is_label_issue"
-    assert COLUMNS == ("id", "given_label", "predicted_label", "label_score", "is_label_issue")
+    assert made().to_csv().splitlines()[0] == ",".join(COLUMNS)
+    first = ("id", "path", "given_label", "suggested_label", "suggested_confidence", "label_score", "is_label_issue")
+    promised = [*first, "action", "reason"]
+    assert list(COLUMNS)[: len(promised)] == promised
+    older = {"id", "given_label", "predicted_label", "label_score", "is_label_issue"}
+    assert older <= set(COLUMNS)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -40,7 +44,7 @@ def test_rows_are_sorted_and_joined_by_sample(seed: int) -> None:
     for row in rows:
         i = int(row["id"].removeprefix("id"))
         assert row["given_label"] == f"class {issues.given[i]}"
-        assert row["predicted_label"] == f"class {issues.predicted[i]}"
+        assert row["predicted_label"] == row["suggested_label"] == f"class {issues.predicted[i]}"
         assert float(row["label_score"]) == pytest.approx(issues.score[i], abs=1e-6)
         assert row["is_label_issue"] == str(issues.score[i] <= 0.5 and issues.given[i] != issues.predicted[i])
 
@@ -50,7 +54,8 @@ def test_worked_out_by_hand() -> None:
     probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6]])
     chances = np.array([[0.9, 0.2, 0.4, 0.5], [0.7, 0.0, 0.0, 0.5]])
     rows = read(rank(["a", "b", "c", "d"], ["no", "yes"], given, probs, chances, 0.5))
-    assert [tuple(row.values()) for row in rows] == [
+    names = ("id", "given_label", "predicted_label", "label_score", "is_label_issue")
+    assert [tuple(row[name] for name in names) for row in rows] == [
         ("b", "yes", "no", "0.100000", "True"),
         ("c", "yes", "no", "0.200000", "True"),
         ("d", "no", "yes", "0.500000", "True"),  # not above tau
@@ -62,6 +67,26 @@ def test_equal_scores_are_ordered_by_the_share_of_the_given_label() -> None:
     probs = np.array([[0.6, 0.4], [0.1, 0.9], [0.3, 0.7]])
     rows = read(rank(["a", "b", "c"], ["no", "yes"], np.zeros(3, int), probs, np.zeros((2, 3)), 0.5))
     assert [row["id"] for row in rows] == ["b", "c", "a"]
+
+
+def test_confidences_are_those_of_the_two_most_probable_classes() -> None:
+    probs = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
+    issues = rank(["a", "b"], ["x", "y", "z"], np.array([0, 2]), probs, np.ones((2, 2)), 0.5)
+    assert issues.predicted.tolist() == [1, 2] and issues.second.tolist() == [2, 0]
+    assert issues.confidence.tolist() == [[0.5, 0.3], [0.8, 0.1]]
+
+
+def test_evidence_and_paths_stand_beside_their_sample_and_what_is_not_known_is_empty() -> None:
+    evidence = {"loss": np.array([1.5, 0.25]), "similarity_best": np.array([np.nan, 3.0])}
+    paths = ["x/1.png", "y/2.png"]
+    chances = np.array([[0.9, 0.1], [0.9, 0.1]])
+    rows = read(rank(["a", "b"], ["x", "y"], np.zeros(2, int), np.eye(2), chances, 0.5, paths=paths, evidence=evidence))
+    assert [(row["id"], row["path"], row["loss"], row["similarity_best"]) for row in rows] == [
+        ("b", "y/2.png", "0.250000", "3.000000"),
+        ("a", "x/1.png", "1.500000", ""),
+    ]
+    assert {row["chance_by_prototype"] for row in rows} == {""}
+    assert {row["path"] for row in read(made())} == {""}
 
 
 def test_scores_that_are_no_numbers_count_as_suspicious_and_stay_within_bounds() -> None:

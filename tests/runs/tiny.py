@@ -24,8 +24,17 @@ SETTINGS = {
     "data.noise": "sym:0.3",
 }
 # What a finished run holds, as bytes that must not depend on how often it was killed. Timings are not among them.
-SAME = ("config.yaml", "noise.npz", "environment.json", "metrics.jsonl", "issues.csv", "model.safetensors", "model.json")
-FILES = {*SAME, "estimate.json", "scores.npz", "timings.jsonl", "checkpoint"}
+SAME = (
+    "config.yaml",
+    "noise.npz",
+    "environment.json",
+    "metrics.jsonl",
+    "issues.csv",
+    "issues.parquet",
+    "model.safetensors",
+    "model.json",
+)
+FILES = {*SAME, "estimate.json", "README.md", "scores.npz", "timings.jsonl", "checkpoint"}
 
 
 def pictures(count: int = 48, classes: int = 3, seed: int = 0) -> dict[str, Any]:

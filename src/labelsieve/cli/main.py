@@ -5,7 +5,21 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli import bench, bench_cleanlab, demo, doctor, evaluate, export, inspect, predict, presets, report, resume, train
+from labelsieve.cli import (
+    apply,
+    bench,
+    bench_cleanlab,
+    demo,
+    doctor,
+    evaluate,
+    export,
+    inspect,
+    predict,
+    presets,
+    report,
+    resume,
+    train,
+)
 from labelsieve.errors import ToolError
 from labelsieve.version import __version__
 
@@ -44,6 +58,7 @@ app.command("resume")(resume.resume)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
+app.command("apply")(apply.apply)
 app.command("export")(export.export)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)

@@ -14,9 +14,9 @@ RELABEL_SCORE = 0.2  # at most
 RELABEL_CONFIDENCE = 0.7  # at least
 # Two classes are possible when the second is at least so large a part of the first.
 AMBIGUOUS_RATIO = 0.5
-# A picture is like none of the classes when no prototype claims it and the networks are not sure of any class.
+# A picture is like none of the classes when no prototype claims it and the networks are far less sure than of fine ones.
 NONE_CHANCE = 0.5  # the best prototype's chance, at most
-NONE_CONFIDENCE = 0.4  # below
+NONE_CONFIDENCE = 1 / 3  # below this part of the median confidence of the fine labels
 
 FINE, MISLABELLED, AMBIGUOUS, NONE = "fine", "mislabelled", "ambiguous", "like none"
 KINDS = (FINE, MISLABELLED, AMBIGUOUS, NONE)
@@ -43,7 +43,8 @@ def kinds(signs: Signs) -> np.ndarray:
     Where score and networks contradict each other (one doubts the label, the other does not), that is ambiguous too.
     """
     fine = ~signs.doubted & ~signs.differs
-    none = signs.doubted & (signs.best_chance <= NONE_CHANCE) & (signs.confidence < NONE_CONFIDENCE)
+    usual = float(np.median(signs.confidence[fine])) if fine.any() else 1.0
+    none = signs.doubted & (signs.best_chance <= NONE_CHANCE) & (signs.confidence < NONE_CONFIDENCE * usual)
     close = signs.second_confidence >= AMBIGUOUS_RATIO * signs.confidence
     ambiguous = close | (signs.doubted != signs.differs)
     return np.select([fine, none, ambiguous], [FINE, NONE, AMBIGUOUS], MISLABELLED)

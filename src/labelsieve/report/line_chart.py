@@ -142,7 +142,7 @@ def _edges(curve: Curve) -> tuple[list[Point], list[Point]]:
     if curve.between is None:
         return [], []
     rows = [row for row in zip(curve.x, *curve.between) if all(map(drawable, row))]
-    return [(float(x), float(low)) for x, low, _ in rows], [(float(x), float(high)) for x, _, high in rows]  # type: ignore[arg-type]
+    return [(float(x), float(low)) for x, low, _ in rows], [(float(x), float(high)) for x, _, high in rows]
 
 
 def _area(curve: _Drawn, x: Scale, y: Scale) -> str:

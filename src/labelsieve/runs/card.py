@@ -30,9 +30,9 @@ def _head(found: Findings, record: Record) -> str:
     config = record.config
     return (
         f"# Run on {plain(config.data.source)}\n\n"
-        f"A classifier of {len(found.classes)} classes trained on {len(found.score):,} given labels, and a list of the labels that "
-        f"seem wrong. Written by labelsieve {record.environment.get('labelsieve', '')}; every figure was measured or estimated "
-        f"in this run, and estimates say so."
+        f"A classifier of {len(found.classes)} classes trained on {len(found.score):,} given labels, and a list of the labels "
+        f"that seem wrong. Written by labelsieve {record.environment.get('labelsieve', '')}; every figure was measured or "
+        f"estimated in this run, and estimates say so."
     )
 
 
@@ -90,8 +90,8 @@ def _model(found: Findings, record: Record) -> str:
         ("made with", f"Python {facts.get('python', '?')}, torch {packages.get('torch') or '?'}"),
     ]
     return (
-        f"## Model\n\n{_table(('', ''), lines)}\n\nIt tells apart the classes above and nothing else; it was trained on these labels "
-        f"and has their habits. All settings are in `config.yaml`."
+        f"## Model\n\n{_table(('', ''), lines)}\n\nIt tells apart the classes above and nothing else; it was trained on these "
+        f"labels and has their habits. All settings are in `config.yaml`."
     )
 
 

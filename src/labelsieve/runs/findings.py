@@ -97,8 +97,8 @@ def read_findings(folder: RunFolder) -> Findings:
         loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
     except KeyError as error:
         raise ToolError(
-            f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); put back the file that was changed, "
-            f"or repeat the run"
+            f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); "
+            f"put back the file that was changed, or repeat the run"
         ) from None
     made = load_noise(folder.noise).flipped.numpy() if folder.noise.is_file() else None
     score = np.array(columns["label_score"])[back]

@@ -113,7 +113,8 @@ def _words(value: Any) -> str:
 
 def _curves(record: Record) -> list[tuple[str, str, list[Curve]]]:
     epochs = [line for line in record.metrics if line["phase"] != "final"]
-    accuracy = [Curve("both networks", *zip(*record.accuracies))] if record.accuracies else []
+    tested = record.accuracies
+    accuracy = [Curve("both networks", [epoch for epoch, _ in tested], [value for _, value in tested])] if tested else []
     labelled = _curve(epochs, "labelled", lambda line: _term(line, "cross_entropy") or _term(line, "labelled"))
     unlabelled = _curve(epochs, "unlabelled", lambda line: _term(line, "unlabelled"))
     penalty = _curve(epochs, "prior penalty", lambda line: _term(line, "penalty"))

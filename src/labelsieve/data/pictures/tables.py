@@ -40,7 +40,7 @@ def open_table(path: Path, encoding: str | None = None) -> Table:
     if suffix in JSON_LINES:
         with text_of(path, encoding) as stream:
             keys: dict[str, None] = {}
-            for record in islice(_records(stream, path), PEEK):
+            for record in islice(records_of(stream, path), PEEK):
                 keys |= dict.fromkeys(record)
         return JsonLinesTable(path, encoding, tuple(keys))
     raise ToolError(f"{path}: not a table that is read; the suffixes are {', '.join(SUFFIXES)}")
@@ -138,13 +138,13 @@ class JsonLinesTable:
         found: list[list[Any]] = [[] for _ in names]
         wanted = list(zip(names, found))
         with text_of(self.path, self.encoding) as stream:
-            for record in _records(stream, self.path):
+            for record in records_of(stream, self.path):
                 for name, column in wanted:
                     column.append(record.get(name))
         return found
 
 
-def _records(stream: TextIO, path: Path) -> Iterator[dict[str, Any]]:
+def records_of(stream: TextIO, path: Path) -> Iterator[dict[str, Any]]:
     """One object a line. Many lines are parsed at once, for speed; where that fails, one by one, to name the line."""
     number = 1
     while lines := list(islice(stream, BATCH)):

@@ -1,0 +1,124 @@
+"""A table of samples (CSV, TSV, JSON lines, Parquet) goes in; the same table with corrected labels comes out."""
+
+import csv
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labelsieve.data.corrected.corrections import Corrections, corrected_values, kept
+from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
+from labelsieve.data.pictures.columns import needed, optional
+from labelsieve.data.pictures.manifest import ids_of, picture_paths
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.tables import DELIMITED, delimited, open_table, records_of, text_of
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """Which rows stay, in order, and what their label column and (where it changes) their path column hold."""
+
+    label: str
+    rows: list[int]
+    labels: list[Any]
+    image: str | None
+    paths: list[str] | None
+
+
+def corrected_table(
+    source: Path, target: Path, options: PictureOptions, corrections: Corrections, *, prefix: str = "", moved: bool = False
+) -> int:
+    """Write the table at `source` anew to `target`; the number of rows left. `prefix` stands before ids that are paths.
+
+    With `moved`, relative picture paths are made absolute, for they start from the old table's folder.
+    """
+    change = _change(source, options, corrections, prefix, moved)
+    suffix = source.suffix.lower()
+    if suffix == ".parquet":
+        _write_parquet(source, target, change)
+    elif suffix in DELIMITED:
+        _write_delimited(source, target, options.encoding, change)
+    else:
+        _write_lines(source, target, options.encoding, change)
+    return len(change.rows)
+
+
+def _change(source: Path, options: PictureOptions, corrections: Corrections, prefix: str, moved: bool) -> TableChange:
+    table = open_table(source, options.encoding)
+    label = needed(table.columns, options.label_column, usual.LABEL, "label_column", source)
+    image = optional(table.columns, options.image_column, usual.IMAGE, "image_column", source)
+    name = optional(table.columns, options.id_column, usual.ID, "id_column", source)
+    wanted = [column for column in (label, image, name) if column is not None]
+    read = dict(zip(wanted, table.read(list(dict.fromkeys(wanted)))))
+    root = options.root or source.parent
+    ids: Sequence[str]
+    if name is not None:
+        ids = ids_of(read[name], source)
+    elif image is not None:
+        ids = [f"{prefix}{path}" for path in picture_paths(read[image], root, options.outside, source)]
+    else:
+        ids = [f"{row:05d}" for row in range(len(read[label]))]
+    labels = corrected_values(ids, read[label], corrections, str(source))
+    rows = kept(labels)
+    paths = None
+    if moved and image is not None:
+        paths = [os.path.abspath(os.path.join(root, read[image][row])) for row in rows]  # noqa: PTH100, PTH118
+    return TableChange(label, rows, [labels[row] for row in rows], image, paths)
+
+
+def _write_delimited(source: Path, target: Path, encoding: str | None, change: TableChange) -> None:
+    """Same columns, same mark, same line ends, same encoding; fields are quoted where they must be."""
+    table = delimited(source, encoding)
+    start = source.read_bytes()[:3]
+    coding = encoding or ("utf-8-sig" if start == b"\xef\xbb\xbf" else "utf-8")
+    at = table.columns.index(change.label)
+    path_at = None if change.paths is None or change.image is None else table.columns.index(change.image)
+    with text_of(source, encoding) as stream:
+        rows = [row for row in csv.reader(stream, delimiter=table.mark) if row]
+    end = "\r\n" if b"\r\n" in source.read_bytes()[:4096] else "\n"
+    with target.open("w", encoding=coding, newline="") as out:
+        out.write(_line(rows[0], table.mark, end))
+        for place, (row, label) in enumerate(zip(change.rows, change.labels)):
+            fields = [*rows[row + 1], *[""] * (len(table.columns) - len(rows[row + 1]))]
+            fields[at] = str(label)
+            if path_at is not None and change.paths is not None:
+                fields[path_at] = change.paths[place]
+            out.write(_line(fields, table.mark, end))
+
+
+def _line(fields: Sequence[str], mark: str, end: str) -> str:
+    """A lone carriage return is quoted too, which the csv module leaves bare."""
+    quoted = [
+        '"' + field.replace('"', '""') + '"' if any(sign in field for sign in (mark, '"', "\r", "\n")) else field
+        for field in fields
+    ]
+    return mark.join(quoted) + end
+
+
+def _write_lines(source: Path, target: Path, encoding: str | None, change: TableChange) -> None:
+    with text_of(source, encoding) as stream:
+        records = list(records_of(stream, source))
+    with target.open("w", encoding=encoding or "utf-8", newline="") as out:
+        for place, (row, label) in enumerate(zip(change.rows, change.labels)):
+            new = {change.label: label}
+            if change.paths is not None and change.image is not None:
+                new[change.image] = change.paths[place]
+            out.write(json.dumps(records[row] | new, ensure_ascii=False) + "\n")
+
+
+def _write_parquet(source: Path, target: Path, change: TableChange) -> None:
+    """Same schema; only the label column (and moved paths) are new."""
+    arrow = pyarrow_for(source)
+    table = parquet_file(source).read().take(arrow.array(change.rows, arrow.int64()))
+    columns = {change.label: change.labels}
+    if change.paths is not None and change.image is not None:
+        columns[change.image] = change.paths
+    for name, values in columns.items():
+        at = table.schema.get_field_index(name)
+        field = table.schema.field(at)
+        plain = field.type.value_type if arrow.types.is_dictionary(field.type) else field.type
+        table = table.set_column(at, field, arrow.array(values, plain).cast(field.type))
+    arrow.parquet.write_table(table, target)

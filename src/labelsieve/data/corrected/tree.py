@@ -1,0 +1,119 @@
+"""Pictures in class folders go in; a new tree of links or copies comes out, each picture below its corrected class.
+
+A picture that keeps its label keeps its path. One that moves and would land on another gets "-from-CLASS" in its name.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from labelsieve.data.corrected.corrections import Corrections
+from labelsieve.data.pictures.listing import Listing
+from labelsieve.data.pictures.origins import Files
+from labelsieve.errors import ToolError
+
+LONGEST = 255  # bytes of a file's name
+Put = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """How many pictures were placed, and the ids of those whose files are gone."""
+
+    count: int
+    gone: tuple[str, ...]
+
+
+def hardlink(source: str, target: str) -> None:
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError as error:
+        if error.errno in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP):
+            raise ToolError(
+                f"{target}: no hard link to {source} can be made here ({error.strerror}); use --copy, or --symlink"
+            ) from None
+        raise
+
+
+def symlink(source: str, target: str) -> None:
+    os.symlink(os.path.abspath(source), target)  # noqa: PTH100, PTH211 - text, for speed
+
+
+def copy(source: str, target: str) -> None:
+    shutil.copy2(source, target)
+
+
+PUTS: dict[str, Put] = {"hardlink": hardlink, "symlink": symlink, "copy": copy}
+
+
+def class_tree(listing: Listing, corrections: Corrections, top: Path, put: Put, depth: int) -> Placed:
+    """Fill the folder `top`; `depth` is where the class stands in a path: 0 for class folders, 1 below train, val and test."""
+    folders = _class_folders(listing, depth)
+    rows = [(row, corrections.of(listing.ids[row], listing.classes[int(listing.labels[row])])) for row in range(len(listing))]
+    stay: dict[int, str] = {}
+    move: dict[int, str] = {}
+    for row, label in rows:
+        if label is None:
+            continue
+        path = listing.origin.path(row)
+        same = label == listing.classes[int(listing.labels[row])]
+        (stay if same else move)[row] = path if same else _moved(path, depth, folders.get(label, label))
+    taken = set(stay.values())
+    for row, path in move.items():
+        free = _free(path, PurePosixPath(listing.origin.path(row)).parts[depth], taken)
+        taken.add(free)
+        stay[row] = free
+    return place(listing, stay, top, put)
+
+
+def place(listing: Listing, paths: dict[int, str], top: Path, put: Put) -> Placed:
+    """Put the picture of each row at its path below `top`."""
+    assert isinstance(listing.origin, Files)
+    gone = []
+    made: set[str] = set()
+    for row, path in sorted(paths.items()):
+        target = os.path.join(top, path)  # noqa: PTH118 - perhaps a million of them
+        folder = os.path.dirname(target)  # noqa: PTH120
+        if folder not in made:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            made.add(folder)
+        source = str(listing.origin.reference(row))
+        if os.path.exists(source):  # noqa: PTH110
+            put(source, target)
+        else:
+            gone.append(listing.ids[row])
+    return Placed(len(paths) - len(gone), tuple(gone))
+
+
+def _class_folders(listing: Listing, depth: int) -> dict[str, str]:
+    """{label: its folder's name on the disk}, which may hold bytes or spaces that the label does not."""
+    folders: dict[str, str] = {}
+    for row, label in enumerate(listing.labels.tolist()):
+        if listing.classes[label] not in folders:
+            folders[listing.classes[label]] = listing.origin.path(row).split("/")[depth]
+    return folders
+
+
+def _moved(path: str, depth: int, folder: str) -> str:
+    parts = path.split("/")
+    parts[depth] = folder
+    return "/".join(parts)
+
+
+def _free(path: str, origin: str, taken: set[str]) -> str:
+    """The path, or the first of its variants that no other picture has."""
+    if path not in taken:
+        return path
+    folder, _, name = path.rpartition("/")
+    stem, dot, suffix = name.rpartition(".")
+    variants = [f"{stem}-from-{origin}{dot}{suffix}"]
+    number = 1
+    while True:
+        for variant in variants:
+            if len(os.fsencode(variant)) <= LONGEST and f"{folder}/{variant}" not in taken:
+                return f"{folder}/{variant}"
+        number += 1
+        variants = [f"{stem}-from-{origin}-{number}{dot}{suffix}", f"{number}{dot}{suffix}"]

@@ -1,0 +1,234 @@
+"""A run and a policy go in, the corrected data set comes out, in the form of the source; the source itself is only read."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
+from labelsieve.data.corrected.corrections import Corrections
+from labelsieve.data.corrected.table import corrected_table
+from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, place
+from labelsieve.data.pictures.imagefolder import COLUMN, metadata_files
+from labelsieve.data.pictures.listing import Listing
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
+from labelsieve.data.pictures.tables import SUFFIXES
+from labelsieve.data.sources import open_data
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.issues.delimited import as_csv
+from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
+from labelsieve.runs import atomic
+from labelsieve.runs.config import Config
+from labelsieve.runs.findings import Findings, read_findings
+from labelsieve.runs.folder import RunFolder
+
+CHANGES = "changes.csv"
+TREES = ("class folders", "split folders", "imagefolder")
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was written: the place, how many rows were changed by action, how many are left, and what should be said."""
+
+    out: Path
+    changes: Path
+    actions: Mapping[str, int]
+    left: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a writer needs."""
+
+    source: str
+    layout: Layout | None  # None for a set that is built in
+    options: PictureOptions
+    corrections: Corrections
+    put: str
+    found: Findings
+    ordered: list[Verdict]  # by sample
+
+
+def apply_run(
+    path: Path,
+    out: Path,
+    policy: Policy,
+    decisions: Mapping[str, Decision] | None = None,
+    put: str = "hardlink",
+    source: str | None = None,
+) -> Applied:
+    """Write the corrected data set of the run at `path` to `out`, which must not exist, and `changes.csv` with it.
+
+    `put` says how pictures get into a new folder: hardlink, symlink or copy. `source` says where the data are now.
+    """
+    folder = RunFolder.open(path)
+    config, found = folder.read_config(), read_findings(folder)
+    source = source or config.data.source
+    said = verdicts(found.columns, found.classes, policy, decisions)
+    layout = layout_of(source, options_of(config))
+    write = _writer(layout, source, out)
+    changes = out / CHANGES if write is _tree else out.parent / CHANGES
+    refuse(out, changes, source)
+    ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
+    corrections = Corrections({verdict.id: verdict.new for verdict in said})
+    job = Job(source, layout, options_of(config), corrections, put, found, ordered)
+    left, notes = write(job, out, changes_csv(said))
+    if config.data.noise != "none":
+        notes = (*notes, f"the run made wrong labels on purpose ({config.data.noise}): labels that stay are those it was given")
+    notes = (*notes, *_emptied(found, said))
+    return Applied(out, changes, Counter(verdict.action for verdict in said), left, notes)
+
+
+def options_of(config: Config) -> PictureOptions:
+    """How the run read its pictures."""
+    return PictureOptions()
+
+
+def layout_of(source: str, options: PictureOptions) -> Layout | None:
+    """What lies at the source's path; None where the set is built in and is no file of the user's."""
+    name, _, path = source.partition(":")
+    if name not in ("pictures", "arrays", "embeddings"):
+        return None
+    return recognise(Path(path).expanduser(), options)
+
+
+def refuse(out: Path, changes: Path, source: str) -> None:
+    """A `UsageError` where anything would be written over, or into the source."""
+    for place_ in (out, changes):
+        if os.path.lexists(place_):
+            raise UsageError(f"{place_}: it exists, and nothing is written over; choose another --out")
+    _, _, path = source.partition(":")
+    if path and Path(path).expanduser().is_dir():
+        top, new = os.path.realpath(Path(path).expanduser()), os.path.realpath(out)
+        if new == top or new.startswith(top.rstrip(os.sep) + os.sep):
+            raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
+
+
+def changes_csv(said: list[Verdict]) -> str:
+    """Rows that change: id, old, new (empty where dropped), action, why."""
+    rows = [(v.id, v.old, v.new or "", v.action, v.why) for v in said if v.new != v.old]
+    return as_csv(("id", "old", "new", "action", "why"), rows)
+
+
+def _emptied(found: Findings, said: list[Verdict]) -> tuple[str, ...]:
+    left = {verdict.new for verdict in said}
+    gone = [f'"{name}"' for name in found.classes if name not in left]
+    return (f"no sample is left of {', '.join(gone[:5])}{' ...' if len(gone) > 5 else ''}",) if gone else ()
+
+
+Write = Callable[[Job, Path, str], tuple[int, tuple[str, ...]]]
+
+
+def _writer(layout: Layout | None, source: str, out: Path) -> Write:
+    """Which form is written, by the source's form and the name of `out`; a `UsageError` where they do not go together."""
+    suffix = out.suffix.lower()
+    if layout is not None and layout.kind in TREES:
+        if suffix == ".csv":
+            return _labels
+        if suffix in (*SUFFIXES, ".npz", ".npy"):
+            raise UsageError(f"{out}: {source} is a folder of pictures; name a folder, or a .csv file for the labels alone")
+        return _tree
+    if layout is not None and layout.path.suffix.lower() in SUFFIXES:
+        if suffix == layout.path.suffix.lower():
+            return _table
+        wanted = layout.path.suffix.lower()
+        raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file")
+    forms: dict[str, Write] = {".csv": _labels}
+    if layout is None or layout.path.suffix.lower() == ".npz":
+        forms[".npz"] = _arrays
+    if suffix not in forms:
+        raise UsageError(f"{out}: {source} is written as {' or '.join(forms)} file; name one")
+    return forms[suffix]
+
+
+def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """A new folder of pictures; `changes.csv` lies in it."""
+    assert job.layout is not None
+    layout = job.layout
+    listing = list_pictures(layout, job.options)
+    done: list[Placed] = []
+
+    def write(draft: Path) -> None:
+        if layout.kind == "imagefolder":
+            done.append(_imagefolder(job, listing, draft))
+        else:
+            depth = 1 if layout.kind == "split folders" else 0
+            done.append(class_tree(listing, job.corrections, draft, PUTS[job.put], depth))
+        if not done[0].count:
+            raise ToolError(f"{layout.path}: no picture would be left; nothing was written")
+        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
+
+    atomic.write_folder(out, write)
+    gone = done[0].gone
+    notes = (f"{len(gone)} pictures are gone from the source and were left out, such as {gone[0]}",) if gone else ()
+    return done[0].count, (*notes, *_missing(job, set(listing.ids)))
+
+
+def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
+    """Pictures at their old paths, and the metadata files with corrected labels."""
+    assert job.layout is not None
+    root = job.layout.path
+    stay = {row: listing.origin.path(row) for row, name in enumerate(listing.ids) if job.corrections.of(name, "") is not None}
+    placed = place(listing, stay, draft, PUTS[job.put])
+    for folder, file in metadata_files(root).items():
+        options = replace(job.options, image_column=job.options.image_column or COLUMN, root=root / folder)
+        (draft / folder).mkdir(exist_ok=True)
+        prefix = f"{folder}/" if folder else ""
+        corrected_table(file, draft / folder / file.name, options, job.corrections, prefix=prefix)
+    return placed
+
+
+def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """The manifest again; from another folder its pictures are named by absolute paths."""
+    assert job.layout is not None
+    table, root = job.layout.path, job.options.root or job.layout.path.parent
+    moved = job.layout.kind == "manifest" and os.path.realpath(out.parent) != os.path.realpath(root)
+    left: list[int] = []
+
+    def write(draft: Path) -> None:
+        left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved))
+
+    _beside(out, write, changes)
+    return left[0], (f"picture paths in it are absolute, for it lies in another folder than {table}",) if moved else ()
+
+
+def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    data = open_data(job.source)
+    left: list[int] = []
+
+    def write(draft: Path) -> None:
+        if job.layout is None:
+            left.append(collection_npz(draft, data, job.corrections))
+        else:
+            left.append(corrected_npz(job.layout.path, draft, data, job.corrections))
+
+    _beside(out, write, changes)
+    return left[0], _missing(job, set(data.train.ids))
+
+
+def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """id and label alone, of the samples the run judged, in their order."""
+    rows = [(verdict.id, verdict.new) for verdict in job.ordered if verdict.new is not None]
+
+    def write(draft: Path) -> None:
+        draft.write_text(as_csv(("id", "label"), rows), encoding="utf-8", newline="")
+
+    _beside(out, write, changes)
+    return len(rows), ()
+
+
+def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
+    with atomic.disk_errors(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write_file(out, write)
+    atomic.write_text(out.parent / CHANGES, changes)
+
+
+def _missing(job: Job, there: set[str]) -> tuple[str, ...]:
+    lost = [verdict.id for verdict in job.ordered if verdict.id not in there]
+    return (f"{len(lost)} samples of the run are no longer in the source, such as {lost[0]}",) if lost else ()

@@ -1,0 +1,73 @@
+"""Estimates worked out by hand, and held against labels made wrong."""
+
+import numpy as np
+import pytest
+
+from labelsieve.issues.estimate import Chances, by_class, chances, expected_yield, wrong_share
+
+
+def sure(wrong: list[float]) -> Chances:
+    return Chances(np.array(wrong, float), np.array([wrong], float))
+
+
+def test_only_contradicted_labels_count_as_wrong() -> None:
+    score = np.array([0.1, 0.2, 0.9])
+    given, suggested = np.array([0, 0, 1]), np.array([1, 0, 1])
+    predicted = np.stack([suggested, suggested])
+    found = chances(score, np.stack([np.stack([score, score])]), given, predicted, suggested, np.array([0.9, 0.9, 0.9]))
+    assert found.wrong.tolist() == pytest.approx([0.9, 0, 0])
+    assert np.allclose(found.opinions, found.wrong) and found.opinions.shape == (3, 3)
+
+
+def test_the_low_end_counts_only_what_both_networks_are_sure_of() -> None:
+    count = 4
+    score, given, suggested = np.zeros(count), np.zeros(count, int), np.ones(count, int)
+    predicted = np.array([[1, 1, 1, 1], [1, 1, 1, 0]])
+    judges = np.zeros((1, 2, count))
+    found = chances(score, judges, given, predicted, suggested, np.array([0.9, 0.4, 0.9, 0.9]))
+    share = wrong_share(found)
+    assert (share.share, share.low, share.high, share.count) == (1.0, 0.5, 1.0, count)  # rows 0 and 2
+
+
+def test_sure_chances_give_a_narrow_interval_and_unsure_ones_a_wide_one() -> None:
+    narrow = wrong_share(sure([1.0] * 30 + [0.0] * 70))
+    assert (narrow.share, narrow.low, narrow.high) == pytest.approx((0.3, 0.3, 0.3))
+    wide = wrong_share(sure([0.3] * 100))
+    assert wide.share == pytest.approx(0.3)
+    assert wide.high - wide.low == pytest.approx(2 * 1.96 * np.sqrt(0.3 * 0.7 / 100))
+
+
+def test_the_interval_holds_every_opinion_and_stays_a_share() -> None:
+    share = wrong_share(Chances(np.array([0.0, 0.0]), np.array([[1.0, 1.0], [0.5, 0.0]])))
+    assert (share.share, share.low, share.high) == (0.0, 0.0, 1.0)
+    empty = wrong_share(Chances(np.zeros(0), np.zeros((2, 0))))
+    assert (empty.low, empty.high, empty.count) == (0.0, 1.0, 0)
+
+
+def test_by_class() -> None:
+    shares = by_class(sure([1, 1, 0, 0, 0]), np.array([0, 0, 0, 2, 2]), 3)
+    assert [share.count for share in shares] == [3, 0, 2]
+    assert shares[0].share == pytest.approx(2 / 3) and shares[2].share == 0
+
+
+def test_the_yield_adds_up_along_the_list() -> None:
+    found = expected_yield(sure([0, 1, 0, 1, 0.5]), np.array([1, 3, 4, 0, 2]))
+    assert found.checked.tolist() == [0, 1, 2, 3, 4, 5]
+    assert found.expected.tolist() == [0, 1, 2, 2.5, 2.5, 2.5]
+    assert found.at(2) == (2, 2, 2) and found.at(3)[1] < 2.5 < found.at(3)[2] <= 3
+
+
+def test_a_long_list_keeps_few_points_and_its_end() -> None:
+    draws = np.random.default_rng(0).random(10_000)
+    found = expected_yield(sure(draws.tolist()), np.argsort(-draws), points=50)
+    assert len(found.checked) <= 51 and found.checked[-1] == 10_000
+    assert found.expected[-1] == pytest.approx(draws.sum())
+    assert (found.low <= found.expected).all() and (found.expected <= found.high).all()
+
+
+def test_labels_drawn_by_the_chances_stay_within_the_interval() -> None:
+    draws = np.random.default_rng(1)
+    wrong = draws.random(2000) ** 2
+    share = wrong_share(sure(wrong.tolist()))
+    inside = [share.low <= (draws.random(2000) < wrong).mean() <= share.high for _ in range(200)]
+    assert 0.9 <= np.mean(inside) <= 0.99

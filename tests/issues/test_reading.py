@@ -1,0 +1,71 @@
+"""issues.csv read back with types, and as Parquet: the same values either way."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from issues.test_table import AWKWARD
+from labelsieve.errors import ToolError
+from labelsieve.issues.reading import can_write_parquet, read_issues, write_parquet
+from labelsieve.issues.table import COLUMNS, LabelIssues, rank
+
+
+def awkward() -> LabelIssues:
+    count = len(AWKWARD)
+    draws = np.random.default_rng(0)
+    evidence = {"loss": draws.random(count), "score_trend": np.full(count, np.nan)}
+    probs, chances = draws.dirichlet(np.ones(count), count), draws.random((2, count))
+    return rank(AWKWARD, AWKWARD, np.arange(count), probs, chances, 0.5, paths=AWKWARD, evidence=evidence)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "issues.csv"
+    path.write_bytes(awkward().to_csv().encode())
+    return path
+
+
+def test_what_was_written_comes_back_with_types(file: Path) -> None:
+    found, told = read_issues(file), awkward().columns()
+    assert list(found) == list(COLUMNS)
+    for name, kind in COLUMNS.items():
+        assert all(type(value) is kind for value in found[name])
+        if kind is float:
+            assert np.allclose(found[name], told[name], atol=1e-6, equal_nan=True)
+        else:
+            assert found[name] == told[name]
+
+
+def test_parquet_holds_the_same(file: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert can_write_parquet()
+    columns = read_issues(file)
+    write_parquet(columns, tmp_path / "issues.parquet")
+    table = parquet.read_table(tmp_path / "issues.parquet")
+    assert table.column_names == list(COLUMNS)
+    for name, kind in COLUMNS.items():
+        values = table.column(name).to_pylist()
+        expected = [None if kind is float and math.isnan(value) else value for value in columns[name]]
+        assert values == expected
+    assert str(table.schema.field("label_score").type) == "double" and str(table.schema.field("networks_agree").type) == "bool"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("label_score", "score", 'the column "label_score" is missing'),
+        ("True", "perhaps", "row .*perhaps"),
+        ("0.", "0,", "row "),
+    ],
+)
+def test_damage_is_named(file: Path, old: str, new: str, words: str) -> None:
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(ToolError, match=words):
+        read_issues(file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="issues.csv: cannot be read"):
+        read_issues(tmp_path / "issues.csv")

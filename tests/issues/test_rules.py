@@ -1,0 +1,105 @@
+"""The rules on columns made by hand: each kind, each action, each threshold from both sides, each sentence."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from labelsieve.issues import rules
+from labelsieve.issues.rules import Signs, actions, kinds, reason
+
+FINE = {"score": 0.95, "doubted": False, "differs": False, "agree": True, "confidence": 0.9, "second_confidence": 0.05}
+WRONG = {"score": 0.02, "doubted": True, "differs": True, "agree": True, "confidence": 0.9, "second_confidence": 0.05}
+STRANGE = {"score": 0.1, "doubted": True, "differs": True, "agree": True, "confidence": 0.2, "second_confidence": 0.19}
+NAMES = ("cat", "dog", "fox")
+
+
+def signs(*rows: dict[str, object], best: float = 0.9) -> Signs:
+    """Columns of these samples, and of a fine one at the end, which says how sure the networks usually are."""
+    whole = [*rows, FINE]
+    columns = {name: np.array([row[name] for row in whole]) for name in FINE}
+    return Signs(**columns, best_chance=np.array([row.get("best", best) for row in whole], float))
+
+
+def judged(row: dict[str, object], **more: object) -> tuple[str, str]:
+    made = signs(row | more)
+    kind = kinds(made)
+    return str(kind[0]), str(actions(made, kind)[0])
+
+
+@pytest.mark.parametrize(
+    ("row", "more", "expected"),
+    [
+        (FINE, {}, ("fine", "keep")),
+        (WRONG, {}, ("mislabelled", "relabel")),
+        (WRONG, {"agree": False}, ("mislabelled", "review")),
+        (WRONG, {"score": rules.RELABEL_SCORE}, ("mislabelled", "relabel")),
+        (WRONG, {"score": rules.RELABEL_SCORE + 0.01}, ("mislabelled", "review")),
+        (WRONG, {"confidence": rules.RELABEL_CONFIDENCE}, ("mislabelled", "relabel")),
+        (WRONG, {"confidence": rules.RELABEL_CONFIDENCE - 0.01}, ("mislabelled", "review")),
+        (WRONG, {"second_confidence": 0.45}, ("ambiguous", "review")),
+        (WRONG, {"second_confidence": 0.44}, ("mislabelled", "relabel")),
+        (STRANGE, {"best": 0.5}, ("like none", "drop")),
+        (STRANGE, {"best": 0.51}, ("ambiguous", "review")),
+        (STRANGE, {"best": 0.1, "confidence": 0.3}, ("ambiguous", "review")),  # a third of the usual 0.9
+        (STRANGE, {"best": 0.1, "confidence": 0.29}, ("like none", "drop")),
+        (STRANGE, {"best": 0.1, "doubted": False, "differs": False}, ("fine", "keep")),
+        (STRANGE, {"best": np.nan}, ("ambiguous", "review")),  # without prototypes nothing is like none
+        (FINE, {"differs": True}, ("ambiguous", "review")),  # the score trusts what the networks do not say
+        (FINE, {"doubted": True, "score": 0.3}, ("ambiguous", "review")),  # the networks say what the score doubts
+    ],
+)
+def test_each_case(row: dict[str, object], more: dict[str, object], expected: tuple[str, str]) -> None:
+    assert judged(row, **more) == expected
+
+
+def test_only_fine_labels_say_what_is_usual() -> None:
+    alone = signs(STRANGE | {"best": 0.1})
+    without = Signs(*(getattr(alone, name)[:1] for name in alone.__dataclass_fields__))
+    assert kinds(without).tolist() == ["like none"]  # no fine label: the usual confidence is taken as 1
+
+
+def test_kinds_and_actions_are_among_the_named_ones() -> None:
+    draws = np.random.default_rng(0)
+    count = 500
+    made = Signs(
+        draws.random(count),
+        draws.random(count) < 0.5,
+        draws.random(count) < 0.5,
+        draws.random(count) < 0.5,
+        0.3 + 0.7 * draws.random(count),
+        0.3 * draws.random(count),
+        draws.random(count),
+    )
+    kind = kinds(made)
+    action = actions(made, kind)
+    assert set(kind) <= set(rules.KINDS) and set(action) <= set(rules.ACTIONS)
+    relabelled = action == "relabel"
+    assert relabelled.any() and (made.agree & made.differs & made.doubted)[relabelled].all()
+    assert ((action == "drop") == (kind == "like none")).all() and ((action == "keep") == (kind == "fine")).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (FINE, 'Fits "cat" (score 0.95).'),
+        (WRONG, 'Looks like "dog" (0.90, both networks), not like "cat" (score 0.02).'),
+        (WRONG | {"agree": False}, "but the networks disagree."),
+        (WRONG | {"confidence": 0.5}, "but the networks are not sure."),
+        (WRONG | {"score": 0.4}, "but the score is not low enough to relabel unseen."),
+        (WRONG | {"second_confidence": 0.6}, 'Between "dog" (0.90) and "fox" (0.60); given is "cat" (score 0.02).'),
+        (STRANGE | {"best": 0.1}, 'Like none of the classes; nearest is "dog" (0.20).'),
+        (FINE | {"differs": True}, 'The networks say "dog" (0.90), but the score speaks for "cat" (0.95).'),
+        (FINE | {"doubted": True, "score": 0.3}, 'The networks say "cat" (0.90), but its score is low (0.30)'),
+    ],
+)
+def test_reasons_say_what_decided(row: dict[str, object], words: str) -> None:
+    made = signs(row)
+    kind = kinds(made)
+    said = reason(made, str(kind[0]), str(actions(made, kind)[0]), 0, NAMES)
+    assert words in said and said.endswith(".") and len(said) < 120
+
+
+def test_signs_can_be_replaced_without_touching_the_rest() -> None:
+    made = replace(signs(WRONG), agree=np.array([False, True]))
+    assert actions(made, kinds(made)).tolist() == ["review", "keep"]

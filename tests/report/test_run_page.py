@@ -1,0 +1,137 @@
+"""The page of a run: parsed, escaped, nothing from outside; what it says is what was given."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labelsieve.issues.estimate import Chances, by_class, expected_yield, wrong_share
+from labelsieve.report.charts import Curve
+from labelsieve.report.page import Suspect
+from labelsieve.report.run import Corner, RunReport, run_page
+
+HOSTILE = '</style><script src="x">alert(1)</script>&"\''
+Reader = Callable[[str], Any]
+
+
+def made(names: tuple[str, ...] = ("ant", "bee", "cat"), **changes: Any) -> RunReport:
+    """300 labels, the first 60 wrong; class k for every k-th of them."""
+    count, kinds = 300, len(names)
+    draws = np.random.default_rng(0)
+    given, wrong = np.arange(count) % kinds, np.arange(count) < 60
+    score = np.where(wrong, 0.02, 0.98)
+    chances = Chances(1 - score, np.stack([1 - score]))
+    order = np.argsort(score, kind="stable")
+    matrix = np.zeros((kinds, kinds), int)
+    np.add.at(matrix, (given[wrong], (given[wrong] + 1) % kinds), 1)
+    picture = draws.integers(0, 255, (3, 12, 12), np.uint8)
+    suspects = [Suspect(picture, f"id {k}", names[0], names[1], 0.02, None) for k in range(3)]
+    report = RunReport(
+        title="Label report",
+        lead="300 labels",
+        classes=names,
+        share=wrong_share(chances),
+        shares=by_class(chances, given, kinds),
+        listed=np.bincount(given[wrong], minlength=kinds),
+        matrix=matrix,
+        expected=expected_yield(chances, order),
+        score=score,
+        loss=draws.random(count),
+        is_issue=wrong,
+        actions={"keep": 240, "relabel": 50, "review": 7, "drop": 3},
+        kinds={"fine": 240, "mislabelled": 50, "ambiguous": 7, "like none": 3},
+        corners=[Corner(names[0], 20, suspects)],
+        curves=[("Accuracy", "percent", [Curve("both", [1, 2], [50, 60])]), ("Empty", "percent", [])],
+        warmup=1,
+        settings={"training.lr": "0.02", "engine.threads": "1"},
+        versions={"torch": "2.13"},
+        next_steps=["Look."],
+        next_commands=["labelsieve apply RUN --out NEW"],
+    )
+    return replace(report, **changes)
+
+
+def words(read_page: Reader, report: RunReport) -> str:
+    return " ".join("".join(read_page(run_page(report)).words).replace("\u00a0", " ").split())
+
+
+def test_it_says_what_was_found(read_page: Reader) -> None:
+    said = words(read_page, made())
+    assert "About 21.2 % of the 300 labels seem to be wrong" in said and "60 are listed as issues" in said
+    assert "relabel50both networks are sure" in said.replace(" ", "").replace("bothnetworksaresure", "both networks are sure")
+    assert "Check the first 60 of the list: about 59 are wrong" in said
+    for heading in ("What was found", "How many to check", "Class by class", "Training", "What to do next"):
+        assert heading in said
+    assert "labelsieve apply RUN --out NEW" in said and "All 2 settings" in said and "torch" in said
+
+
+def test_more_than_two_hundred_issues_name_two_hundred(read_page: Reader) -> None:
+    is_issue = np.arange(300) < 250
+    assert "Check the first 200 of the list" in words(read_page, made(is_issue=is_issue))
+
+
+def test_names_are_escaped_everywhere(read_page: Reader) -> None:
+    names = (HOSTILE, HOSTILE + "2", "plain")
+    picture = np.zeros((1, 8, 8), np.uint8)
+    report = made(
+        names,
+        title=HOSTILE,
+        lead=HOSTILE,
+        corners=[Corner(HOSTILE, 1, [Suspect(picture, HOSTILE, HOSTILE, HOSTILE, 0.1, True)])],
+        notes=[HOSTILE],
+        left_out=[(HOSTILE, HOSTILE)],
+        settings={HOSTILE: HOSTILE, "network": HOSTILE},
+        versions={HOSTILE: HOSTILE},
+        next_steps=[HOSTILE],
+        next_commands=[HOSTILE],
+    )
+    text = run_page(report)
+    read_page(text)
+    assert "<script" not in text and "alert(1)" in text
+
+
+def test_with_true_labels_it_says_how_good_the_list_is(read_page: Reader) -> None:
+    wrong = np.arange(300) < 80
+    said = words(read_page, made(wrong=wrong))
+    assert "of 60 listed labels 60 really are wrong, of 80 wrong ones 60 are listed" in said
+    assert "really wrong" in said and "right labels (220)" in said
+    assert "True labels are known" not in words(read_page, made())
+
+
+def test_without_pictures_ids_are_listed(read_page: Reader) -> None:
+    said = words(read_page, made(corners=(), suspects=[("vector 17", "ant", "bee", "0.020")]))
+    assert "vector 17" in said and "<img" not in run_page(made(corners=(), suspects=[("a", "b", "c", "0.1")]))
+
+
+def test_nothing_listed_is_said_and_draws_no_empty_charts(read_page: Reader) -> None:
+    clean = made(is_issue=np.zeros(300, bool), matrix=np.zeros((3, 3), int), corners=(), curves=(), accuracy=98.7)
+    said = words(read_page, clean)
+    assert said.count("No label is listed as an issue.") == 2 and "98.7 %" in said and "Training" not in said
+
+
+def test_many_classes_stay_readable(read_page: Reader) -> None:
+    said = words(read_page, made(tuple(f"class {k}" for k in range(100))))
+    assert "60 classes with a lower estimate are not shown" in said
+
+
+def test_left_out_pictures_are_counted_and_named(read_page: Reader) -> None:
+    said = words(read_page, made(left_out=[(f"{k}.jpg", "it is empty") for k in range(40)]))
+    assert "40 pictures could not be used" in said and "29.jpg" in said and "30.jpg" not in said
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_tiny_runs(read_page: Reader, count: int) -> None:
+    chances = Chances(np.ones(count), np.ones((1, count)))
+    given = np.zeros(count, int)
+    report = made(
+        ("a", "b"),
+        share=wrong_share(chances),
+        shares=by_class(chances, given, 2),
+        expected=expected_yield(chances, np.arange(count)),
+        score=np.zeros(count),
+        loss=np.ones(count),
+        is_issue=np.ones(count, bool),
+    )
+    assert "100.0 %" in words(read_page, report)
