@@ -129,7 +129,8 @@ def by_labelsieve(task: Task) -> Ranking:
         issues = label_issues(last, run.rows.data, run.parts.recipe, run.parts.learners, run.history, None)
         place = np.empty(len(issues.order))
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
-        return watch.ranking({"label_score": place}, issues.is_issue, wrong, {"epochs": last.index})
+        plain = torch.stack(last.by_prototype or last.by_loss).mean(0).cpu().numpy()
+        return watch.ranking({"label_score": place, "last chance": plain}, issues.is_issue, wrong, {"epochs": last.index})
 
 
 def quick_config(config: Config) -> Config:

@@ -18,14 +18,15 @@ from labelsieve.runs import atomic, evidence
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
+from labelsieve.runs.label_score import label_score
 from labelsieve.version import __version__
 
 
 def label_issues(
     epoch: Epoch, data: NoisyData, recipe: Recipe, learners: Sequence[Learner], history: ScoreHistory, paths: Sequence[str] | None
 ) -> LabelIssues:
-    """Ranked by prototypes where they have judged, else by loss."""
-    chances = torch.stack(epoch.by_prototype or epoch.by_loss).cpu().numpy()
+    """Ranked by `label_score`; the threshold is the one that divides."""
+    chances = label_score(epoch, history)[None]
     threshold = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
     return rank(
         data.ids,
