@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -114,7 +114,7 @@ def candidates(trail: Trail) -> dict[str, np.ndarray]:
     columns = {letter: table[d].mean(1) for letter, table in tables}  # (S, N)
     over = windows(int(d.sum()))
     mean = {(letter, name): weights @ columns[letter] for letter in columns for name, weights in over.items()}
-    found = {}
+    found: dict[str, Any] = {}
     for mix in MIXES:
         words = " + ".join(WORDS[letter] for letter in mix)
         found |= {f"{words}, {name}": sum(mean[letter, name] for letter in mix) / len(mix) for name in over}
