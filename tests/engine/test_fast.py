@@ -16,7 +16,9 @@ SAMPLES = 640
 
 def config_for(device: str, *settings: str) -> Config:
     options = {"data.noise": "sym:0.4", "data.limit": SAMPLES, "device": device}
-    return resolve("digits", options=options, settings=["engine.precision=float32", *settings])
+    return resolve(
+        "digits", options=options, settings=["engine.precision=float32", "training.lr=0.005", "training.lambda_u=25", *settings]
+    )
 
 
 def rows() -> Rows:

@@ -10,6 +10,7 @@ from labelsieve.nets.preact import PreActBlock, PreActResNet18
 
 CASES = [("small", size) for size in (8, 28, 32, 33)] + [("small-wide", 8), ("small-wide", 33)]
 CASES += [("preact-resnet18", size) for size in (8, 28, 33)]
+CASES += [("resnet18", 64), ("resnet18", 33), ("resnet50", 64)]
 SLIM = {"channels": 3, "classes": 10, "width": 8}
 
 

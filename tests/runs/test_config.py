@@ -38,7 +38,16 @@ def test_every_key_can_be_set_and_comes_back_from_yaml(key: str) -> None:
 
 def test_optional_keys_can_be_unset() -> None:
     optional = [key for key, hint in KEYS.items() if type(None) in get_args(hint)]
-    assert optional == ["data.limit", "data.noise_seed", "cleaning.prototype_lr", "engine.compile", "engine.capture"]
+    assert optional == [
+        "data.limit",
+        "data.noise_seed",
+        "training.lambda_u",
+        "cleaning.mixture_threshold",
+        "cleaning.mixture_memory",
+        "cleaning.prototype_lr",
+        "engine.compile",
+        "engine.capture",
+    ]
     for key in optional:
         config = override(override(Config(), {key: "1"}), {key: "none"})
         assert value_at(config, key) is None

@@ -47,7 +47,7 @@ class Shadow:
         self.unit, self.weak = settings.get("unit", False), settings.get("weak", False)
         known = {key: settings[key] for key in ("depth", "cosine", "passes", "alpha", "lr") if key in settings}
         base: dict[str, Any] = {"dim": run.config.cleaning.dim, "lr": run.config.training.lr, "batch": run.config.training.batch}
-        memory = run.config.cleaning.mixture_memory
+        memory = run.config.cleaning.mixture_memory or 1
         self.teachers = [MixtureCleaner(per_class=bool(self.own_teacher), memory=memory) for _ in PEERS]
         self.judges = [PrototypeCleaner(**(base | known), seed=100 + r) for r, _ in PEERS]
         self.scores: list[deque[Tensor]] = [deque(maxlen=settings.get("memory", 1)) for _ in PEERS]

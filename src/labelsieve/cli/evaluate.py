@@ -9,18 +9,23 @@ import typer
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
-    data: Annotated[str | None, typer.Argument(help="Data with test pictures; default: the run's own.")] = None,
+    data: Annotated[
+        str | None, typer.Argument(help="Labelled pictures in any layout, or a named data set; default: the run's own test set.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure RUN's networks and prototypes on held-out pictures."""
+    """Measure RUN's networks and prototypes on labelled pictures; classes go by name."""
+    from rich.console import Console
     from rich.table import Table
 
     from labelsieve.cli.console import console
-    from labelsieve.cli.train import absolute
+    from labelsieve.cli.looking import Looking
+    from labelsieve.data.sources import source_at
     from labelsieve.runs.evaluate import evaluate_model
 
-    result = evaluate_model(run, absolute(data) if data else None, device)
+    with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
+        result = evaluate_model(run, source_at(data) if data else None, device, watch.progress)
     if as_json:
         typer.echo(json.dumps(result))
         return
@@ -35,5 +40,10 @@ def evaluate(
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in result["accuracy"].items():
         table.add_row(words[name], f"{value:.2f} %")
-    console.print(f"accuracy on {result['pictures']} test pictures of {result['data']}")
+    what = "labelled" if result["split"] == "all" else result["split"]
+    console.print(f"accuracy on {result['pictures']} {what} pictures of {result['data']}")
     console.print(table)
+    if result["left_out"]:
+        console.print(f"left out: {result['left_out']:,} pictures that could not be read", style="yellow")
+    if result["trained_on"]:
+        console.print("note: the run was trained on these very pictures, and their labels may be wrong", style="yellow")

@@ -4,24 +4,33 @@ import shlex
 from pathlib import Path
 
 from labelsieve.cli.console import console
+from labelsieve.cli.looking import Looking, say_rows
 from labelsieve.cli.progress import follow, say_summary
 from labelsieve.errors import UsageError
+from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.train import Run, begin, take_up
+from labelsieve.runs.own import Watch
+from labelsieve.runs.train import Run, begin, settled, take_up
 
 
 def going(out: Path, config: Config, resume: bool) -> Run:
     """A new run in `out`, or with `resume` the one that is there, which must have been told the same."""
-    if not (resume and RunFolder(out).config.exists()):
-        return begin(out, config)
-    before = RunFolder.open(out).read_config()
-    if before != config:
+    with Looking().shown() as watch:
+        if not (resume and RunFolder(out).config.exists()):
+            return begin(out, config, watch)
+        before = RunFolder.open(out).read_config()
+        _compare(before, config, out, watch)
+        return take_up(out, watch=watch)
+
+
+def _compare(before: Config, config: Config, out: Path, watch: Watch) -> None:
+    """Settings that were left open are the same when the data settle them the same."""
+    if before != config and before != settled(config, rows_for(config, watch))[0]:
         raise UsageError(
             f"{out}: the run there has other settings than this command; use `labelsieve resume {out}` to go on with it as "
             f"it is, or another --out"
         )
-    return take_up(out)
 
 
 def finish(run: Run, limit: float | None) -> None:
@@ -30,6 +39,7 @@ def finish(run: Run, limit: float | None) -> None:
     if run.done:
         console.print(f"{path}: already done, {run.epoch} epochs")
         return
+    say_rows(run.rows, run.choices, run.folder.left_out if run.folder.left_out.exists() else None)
     where = f"epoch {run.epoch} of {run.parts.recipe.epochs}" if run.epoch else f"{run.parts.recipe.epochs} epochs"
     console.print(
         f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data)} pictures, "

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli import apply, bench, demo, doctor, evaluate, presets, report, resume, train
+from labelsieve.cli import apply, bench, demo, doctor, evaluate, inspect, predict, presets, report, resume, train
 from labelsieve.errors import ToolError
 from labelsieve.version import __version__
 
@@ -38,8 +38,10 @@ def door(
 
 
 app.command("demo")(demo.demo)
+app.command("inspect")(inspect.inspect)
 app.command("train")(train.train)
 app.command("resume")(resume.resume)
+app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("apply")(apply.apply)

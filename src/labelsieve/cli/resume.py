@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli.train import TimeLimit, absolute
+from labelsieve.cli.train import TimeLimit
 
 
 def resume(
@@ -17,7 +17,11 @@ def resume(
     """Go on with RUN; on the same machine the result is the one an unbroken run gives."""
     from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish
+    from labelsieve.cli.looking import Looking
+    from labelsieve.data.sources import source_at
     from labelsieve.runs.train import take_up
 
     seconds = parse_duration(time_limit) if time_limit else None
-    finish(take_up(run, source=absolute(data) if data else None, device=device), seconds)
+    with Looking().shown() as watch:
+        going_on = take_up(run, source=source_at(data) if data else None, device=device, watch=watch)
+    finish(going_on, seconds)

@@ -5,6 +5,20 @@ from typing import Annotated
 
 import typer
 
+from labelsieve.cli.picture_options import (
+    CacheDir,
+    Classes,
+    Encoding,
+    IdColumn,
+    ImageColumn,
+    LabelColumn,
+    Root,
+    Size,
+    Strict,
+    picture_settings,
+    whole_path,
+)
+
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its key; repeatable.")]
 TimeLimit = Annotated[
     str | None,
@@ -13,7 +27,13 @@ TimeLimit = Annotated[
 
 
 def train(
-    data: Annotated[str, typer.Argument(help="digits, cifar10:PATH, cifar100:PATH, fashion-mnist[:PATH], arrays:FILE.npz")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A folder with one folder a class, a table of paths and labels (CSV, TSV, Parquet, JSON lines), a saved "
+            "data set, arrays or vectors (npz, npy, Parquet); or digits, cifar10:PATH, cifar100:PATH, fashion-mnist[:PATH]"
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="The run folder to make; it must not exist.")] = None,
     preset: Annotated[str | None, typer.Option(help="A named group of settings; see `labelsieve presets`.")] = None,
     method: Annotated[str | None, typer.Option(help="ce, dividemix, augdmix or cpc.")] = None,
@@ -22,7 +42,32 @@ def train(
         str | None,
         typer.Option(help="Wrong labels to make on purpose: sym:0.5, sym-other:0.5, asym:0.4, pair:0.3, matrix:FILE, file:FILE."),
     ] = None,
-    network: Annotated[str | None, typer.Option(help="small, small-wide or preact-resnet18.")] = None,
+    network: Annotated[
+        str | None, typer.Option(help="auto, small, small-wide, preact-resnet18, resnet18, resnet50 or timm:NAME.")
+    ] = None,
+    pretrained: Annotated[
+        str | None,
+        typer.Option(help="Weights to start from: a safetensors or torch file, or zoo: timm's own, which it downloads."),
+    ] = None,
+    val: Annotated[Path | None, typer.Option(help="Labelled pictures to measure accuracy on, in any layout.")] = None,
+    trusted: Annotated[
+        Path | None, typer.Option(help="Ids whose labels are surely right: one a line, or a table with a column id.")
+    ] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="How often classes occur: given, uniform, or a table with the columns class, frequency.")
+    ] = None,
+    image_column: ImageColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    root: Root = None,
+    classes: Classes = None,
+    size: Size = None,
+    cache_dir: CacheDir = None,
+    strict: Strict = False,
+    encoding: Encoding = None,
+    no_mirror: Annotated[
+        bool, typer.Option("--no-mirror", help="A mirrored picture is not the same thing: letters, digits, left and right.")
+    ] = False,
     epochs: Annotated[int | None, typer.Option(help="Epochs in all, the warm-up included.")] = None,
     limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, order, views and noise.")] = None,
@@ -43,22 +88,33 @@ def train(
     """Train on DATA and find its wrong labels."""
     from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish, going
+    from labelsieve.data.sources import source_at
     from labelsieve.errors import UsageError
-    from labelsieve.runs.resolve import resolve
+    from labelsieve.runs.config import Config, override
+    from labelsieve.runs.own import picture_options
+    from labelsieve.runs.resolve import parse_settings, resolve
 
-    options = {
+    pictures = picture_settings(image_column, label_column, id_column, root, classes, size, cache_dir, strict, encoding)
+    pictures |= {"pictures.val": whole_path(val), "pictures.mirror": False if no_mirror else None}
+    said = {key: value for key, value in pictures.items() if value is not None}
+    said |= {key: value for key, value in parse_settings(settings or ()).items() if key.startswith("pictures.")}
+    source = source_at(data, picture_options(override(Config(), said).pictures))
+    options = pictures | {
         "method": method,
         "cleaner": cleaner,
         "network": network,
+        "pretrained": pretrained if pretrained in (None, "zoo") else whole_path(Path(pretrained)),
         "seed": seed,
         "device": device,
         "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:")) else noise,
         "data.limit": limit,
+        "data.trusted": whole_path(trusted),
+        "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(Path(prior))}",
         "training.epochs": epochs,
         "output.slim_checkpoint": slim_checkpoint or None,
         "engine.deterministic": deterministic or None,
     }
-    config = resolve(absolute(data), named=preset, options=options, settings=settings or ())
+    config = resolve(source, named=preset, options=options, settings=settings or ())
     if dry_run:
         from labelsieve.cli.dry_run import say_plan
 

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing, pr
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.survey import Plan, Progress, plan, surveyed
+
+if TYPE_CHECKING:
+    from labelsieve.data.noisy_data import Collection
 
 # (size, channels, samples, classes) -> a network's name: filled in by who knows the networks.
 NetworkChoice = Callable[[int, int, int, int], str]
@@ -94,16 +97,31 @@ class Inspection:
         }
 
 
+def known_source(text: str) -> "Path | str":
+    """A path, or the name of a data set: `digits`, `cifar10:PATH`."""
+    from labelsieve.data.sources import OWN, source_at  # needs torch
+
+    source = source_at(text)
+    name, _, place = source.partition(":")
+    return Path(place) if name in (*OWN, "arrays") else source
+
+
 def inspection(
-    path: Path,
+    path: Path | str,
     options: PictureOptions | None = None,
     progress: Progress | None = None,
     choose_network: NetworkChoice | None = None,
 ) -> Inspection:
-    """Look at everything at `path`; `choose_network` names the network that training would use."""
+    """Look at everything at `path`, or in a named data set; `choose_network` names the network that training would use."""
     options = options or PictureOptions()
-    layout = recognise(path, options)
-    found = _pictures(layout, options, progress) if layout.has_pictures else _arrays(layout, options)
+    if isinstance(path, str):
+        from labelsieve.data.sources import open_data
+
+        name, _, place = path.partition(":")
+        found = of_collection(Layout(name, Path(place or name), "a known data set"), open_data(path))
+    else:
+        layout = recognise(path, options)
+        found = _pictures(layout, options, progress) if layout.has_pictures else _arrays(layout, options)
     if choose_network is None:
         return found
     size, channels = (found.shape[-1], found.shape[0]) if len(found.shape) == 3 else (found.shape[0], 0)
@@ -176,7 +194,11 @@ def _arrays(layout: Layout, options: PictureOptions) -> Inspection:
     from labelsieve.data.embeddings import load_embeddings
 
     vectors = layout.kind == "embeddings"
-    found = load_embeddings(layout.path, options) if vectors else load_arrays(layout.path)
+    return of_collection(layout, load_embeddings(layout.path, options) if vectors else load_arrays(layout.path))
+
+
+def of_collection(layout: Layout, found: "Collection") -> Inspection:
+    """What is known of data that are arrays already."""
     splits = {"train": found.train.labels} | ({} if found.test is None else {"test": found.test.labels})
     counts = {}
     for split, codes in splits.items():

@@ -4,17 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labelsieve.data.pictures.labels import looks_alike
+from labelsieve.data.trust import doubts, quoted
 
 if TYPE_CHECKING:
     from labelsieve.data.inspection import Duplicates, Inspection
 
 LISTED = 10
-FEW_SAMPLES, FEW_OF_CLASS, UNEVEN = 500, 20, 20
-
-
-def quoted(name: str) -> str:
-    """A name on one line, whatever it holds: line breaks and other control characters are escaped."""
-    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name) + '"'
 
 
 def byte_count(count: int) -> str:
@@ -26,19 +21,7 @@ def byte_count(count: int) -> str:
 
 def warnings(found: "Inspection") -> Iterator[str]:
     """What makes the outcome doubtful, and what to do about it."""
-    name, low = found.smallest
-    if found.samples < FEW_SAMPLES:
-        yield (
-            f"{found.samples} samples are few: do not trust estimates of the noise, and check every suggestion "
-            f"by eye (from about {FEW_SAMPLES} on it gets better)"
-        )
-    if low < FEW_OF_CLASS:
-        few = sum(count < FEW_OF_CLASS for count in found.training.values())
-        yield f"{few} classes have fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said of them"
-    if found.imbalance >= UNEVEN:
-        yield f"the largest class is {found.imbalance:.0f} times the smallest: rare classes are judged with less certainty"
-    if len(found.training) < 2:
-        yield "fewer than two classes: it cannot be trained on"
+    yield from doubts(found.training)
     for one, other in looks_alike(tuple(found.training)):
         yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one; if so, write them alike"
     if found.different_labels:

@@ -63,7 +63,7 @@ class Collection:
     `mean` and `std` are per channel, of pixels scaled to [0, 1]. `mirror` says whether a mirrored picture is
     still the same thing (a mirrored cat is a cat, a mirrored digit is not a digit). `groups` (K,) gives each
     class the number of its superclass, where the data set has superclasses. `paths` (N,) says where each training
-    row's picture lies, where it is a file; `left_out` tells (path, reason) of pictures that could not be used.
+    row's picture lies, where it is a file.
     """
 
     name: str
@@ -75,7 +75,6 @@ class Collection:
     mirror: bool = True
     groups: tuple[int, ...] | None = None
     paths: tuple[str, ...] | None = None
-    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def checked(data: NoisyData, place: str) -> NoisyData:

@@ -16,7 +16,10 @@ from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
 from labelsieve.data.noisy_data import Collection, Truth
-from labelsieve.data.pictures.opening import load_pictures
+from labelsieve.data.pictures.opening import Opened, Tell, load_pictures, open_pictures
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import recognise
+from labelsieve.data.pictures.survey import Progress
 from labelsieve.errors import UsageError, suggest
 
 Loader = Callable[[Path | None], Collection]
@@ -39,7 +42,46 @@ FORMS = {
     "embeddings": "embeddings:FILE",
     "pictures": "pictures:PATH",
 }
+OWN = ("pictures", "embeddings")  # read by `open_own`, with the user's choices
 SUBSET_STREAM, SUBSET_SEED = 2, 0
+
+
+def source_at(text: str, options: PictureOptions | None = None) -> str:
+    """What the user wrote as a spec with an absolute path: `digits` stays, a plain path is looked at.
+
+    A known name wins over a file of the same name, for which one writes ./name.
+    """
+    name, colon, path = text.partition(":")
+    if name in SOURCES:
+        return f"{name}:{Path(path).expanduser().absolute()}" if colon and path else text
+    place = Path(text).expanduser()
+    if not place.exists():
+        forms = ", ".join(FORMS.values())
+        raise UsageError(
+            f'"{text}" is neither a file or folder nor a known data set{suggest(name, SOURCES)}{_beside(place)}; give a folder '
+            f"of class folders, a table, a saved data set or arrays, or one of {forms}"
+        )
+    kind = recognise(place, options).kind
+    return f"{kind if kind in ('arrays', 'embeddings') else 'pictures'}:{place.absolute()}"
+
+
+def _beside(place: Path) -> str:
+    """The nearest name in the folder where a path stops existing."""
+    while not place.parent.is_dir() and place.parent != place:
+        place = place.parent
+    try:
+        near = suggest(place.name, sorted(entry.name for entry in place.parent.iterdir()))
+    except OSError:
+        return ""
+    return near.replace("did you mean", f"in {place.parent} did you mean") if near else ""
+
+
+def open_own(spec: str, options: PictureOptions, progress: Progress | None = None, tell: Tell | None = None) -> Opened:
+    """The user's own data, read as `options` say."""
+    name, _, path = spec.partition(":")
+    if not path:
+        raise UsageError(f'"{spec}" names no place; write {FORMS[name]}')
+    return open_pictures(Path(path).expanduser(), options, progress, tell)
 
 
 def open_data(spec: str, limit: int | None = None) -> Collection:

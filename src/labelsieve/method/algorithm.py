@@ -38,46 +38,70 @@ class Epoch:
     by_prototype: tuple[Tensor, ...] = ()  # q(z_i = 0) by each network's prototypes, (N,)
 
 
-def learn(learners: Sequence[Learner], recipe: Recipe, engine: Engine, prior: Tensor, start: int = 0) -> Iterator[Epoch]:
-    """Train both networks from epoch `start` on (they carry what came before), then divide once more for the record."""
-    for epoch in range(start, recipe.epochs):
+def learn(
+    learners: Sequence[Learner],
+    recipe: Recipe,
+    engine: Engine,
+    prior: Tensor,
+    start: int = 0,
+    pinned: Tensor | None = None,
+    stop: int | None = None,
+) -> Iterator[Epoch]:
+    """Train both networks from epoch `start` on (they carry what came before), then divide once more for the record.
+
+    `pinned` (N,) marks labels that are surely right: their chance of being clean is 1, whatever the cleaners say. With `stop`,
+    only the epochs before it: a caller may look at the networks there and go on with another recipe.
+    """
+    for epoch in range(start, recipe.epochs if stop is None else stop):
         for learner in learners:
             learner.set_lr(recipe.lr_at(epoch))
         if epoch < recipe.warmup:
             terms = tuple(finite(warm_up(learner, recipe, epoch, engine), epoch, learner) for learner in learners)  # line 2
             yield Epoch(epoch, "warm-up", terms)
             continue
-        seen, by_loss, by_prototype = divide(learners, recipe, engine)
+        seen, by_loss, by_prototype = divide(learners, recipe, engine, pinned)
         phase = "prototypes" if by_prototype and recipe.divides_by_prototypes(epoch) else "mixture"
         chances, threshold = (
             (by_prototype, recipe.tau) if phase == "prototypes" else (by_loss, recipe.mixture_threshold)  # lines 18-23
         )
         terms = ()
         for r, peer in PEERS:
-            division = Division(chances[peer], chances[peer] > threshold)
+            division = Division(chances[peer], taken(chances[peer], threshold, pinned))
             losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
             terms += (finite(losses, epoch, learners[r]),)
         yield Epoch(epoch, phase, terms, seen, by_loss, by_prototype)
+    if stop is not None:
+        return
     for learner in learners:  # a run taken up here has set no learning rate yet, and the prototypes learn once more
         learner.set_lr(recipe.lr_at(recipe.epochs - 1))
-    yield Epoch(recipe.epochs, "final", (), *divide(learners, recipe, engine))
+    yield Epoch(recipe.epochs, "final", (), *divide(learners, recipe, engine, pinned))
 
 
 def divide(
-    learners: Sequence[Learner], recipe: Recipe, engine: Engine
+    learners: Sequence[Learner], recipe: Recipe, engine: Engine, pinned: Tensor | None = None
 ) -> tuple[tuple[Evidence, ...], tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Stage 1: evidence, the chances by loss (lines 5-6), and those by prototypes that learn first (lines 12-15, 8-9)."""
     seen = tuple(engine.gather(learner) for learner in learners)
     for learner, evidence in zip(learners, seen):
         learner.teacher.learn(evidence)
-    by_loss = tuple(learner.teacher.judge(evidence) for learner, evidence in zip(learners, seen))
+    by_loss = tuple(pin(learner.teacher.judge(evidence), pinned) for learner, evidence in zip(learners, seen))
     by_prototype: tuple[Tensor, ...] = ()
     for r, peer in PEERS:
         judge = learners[r].judge
         if judge is not None:
-            judge.learn(seen[r], by_loss[peer] > recipe.mixture_threshold)
-            by_prototype += (judge.judge(seen[r]),)
+            judge.learn(seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned))
+            by_prototype += (pin(judge.judge(seen[r]), pinned),)
     return seen, by_loss, by_prototype
+
+
+def pin(chances: Tensor, pinned: Tensor | None) -> Tensor:
+    """The chances (N,) with 1 where the label is known to be right, so that w = 1 there and the label stands as it is."""
+    return chances if pinned is None else torch.where(pinned, torch.ones_like(chances), chances)
+
+
+def taken(chances: Tensor, threshold: float, pinned: Tensor | None) -> Tensor:
+    """Which labels (N,) count as clean: those strictly above the threshold, and the pinned ones even where it is 1."""
+    return chances > threshold if pinned is None else (chances > threshold) | pinned
 
 
 def finite(terms: Tensor, epoch: int, learner: Learner) -> Tensor:

@@ -6,20 +6,49 @@ import torch
 from torch import nn
 
 from labelsieve.errors import UsageError, suggest
+from labelsieve.nets.adapter import WithHead, adapted
 from labelsieve.nets.preact import PreActResNet18
+from labelsieve.nets.resnet import resnet18, resnet50
 from labelsieve.nets.small import SmallNet
+from labelsieve.nets.zoo import PREFIX, zoo_network
+
+__all__ = ["NETWORKS", "WithHead", "adapted", "build", "check_name", "register"]
 
 NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "small": lambda channels, classes: SmallNet(channels, classes),
     "small-wide": lambda channels, classes: SmallNet(channels, classes, width=48),
     "preact-resnet18": lambda channels, classes: PreActResNet18(channels, classes),
+    "resnet18": resnet18,
+    "resnet50": resnet50,
 }
 
 
-def build(name: str, channels: int, classes: int, seed: int) -> nn.Module:
-    """The named network with weights drawn from the seed alone; the caller's random state is left as it was."""
-    if name not in NETWORKS:
-        raise UsageError(f'network "{name}" is not known{suggest(name, NETWORKS)}; there are: {", ".join(NETWORKS)}')
+def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
+    """Make a network of yours known by a name: `make(channels, classes)` gives x -> (logits, v); see `adapted`.
+
+    Whoever uses a run of it (resume, predict) must have registered it too.
+    """
+    if name in NETWORKS or name == "auto" or name.startswith(PREFIX):
+        raise UsageError(f'a network "{name}" is known already; choose another name')
+    NETWORKS[name] = make
+
+
+def check_name(name: str) -> None:
+    """A `UsageError` for a name that no network has; the zoo's names are only known to the zoo."""
+    if name not in NETWORKS and not name.startswith(PREFIX):
+        raise UsageError(
+            f'network "{name}" is not known{suggest(name, NETWORKS)}; there are: {", ".join(NETWORKS)} and {PREFIX}NAME'
+        )
+
+
+def build(name: str, channels: int, classes: int, seed: int, size: int | None = None) -> nn.Module:
+    """The named network with weights drawn from the seed alone; the caller's random state is left as it was.
+
+    `size` is the pictures' side, for those of the zoo's networks that are made for one size.
+    """
+    check_name(name)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed every GPU, which is not forked here
+        if name.startswith(PREFIX):
+            return zoo_network(name.removeprefix(PREFIX), channels, classes, size)
         return NETWORKS[name](channels, classes)

@@ -1,6 +1,7 @@
 """From a configuration to the objects of a run: data with its noise, recipe, two learners, an engine. No training here."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -8,8 +9,10 @@ from torch import Tensor
 from labelsieve import nets
 from labelsieve.data import noise as label_noise
 from labelsieve.data.augment import Views, views_for
+from labelsieve.data.frequencies import read_frequencies
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth
-from labelsieve.data.sources import open_data
+from labelsieve.data.pictures.listing import LeftOut
+from labelsieve.data.pictures.opening import Opened
 from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
@@ -17,18 +20,25 @@ from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, Proto
 from labelsieve.method.learner import Judge, Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.runs.config import Config
-from labelsieve.runs.validate import validate_for
+from labelsieve.runs.own import Watch, open_rows
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A run's rows: what trains, and apart from it what is known to be true, and what noise was made."""
+    """A run's rows: what trains, and apart from it what is known to be true, and what noise was made.
+
+    Of one's own data also how they were opened, which rows are pinned as clean (N,), and what was left out.
+    """
 
     data: NoisyData
     truth: Truth | None
     test: Held | None
     collection: Collection
     noise: label_noise.Noise | None
+    opened: Opened | None = None
+    pinned: Tensor | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,11 +49,13 @@ class Parts:
     learners: tuple[Learner, Learner]
     engine: PlainEngine
     prior: Tensor
+    pinned: Tensor | None = None
 
 
-def rows_for(config: Config) -> Rows:
-    """Open the data and make the noise, checked against the configuration."""
-    found = open_data(config.data.source, config.data.limit)
+def rows_for(config: Config, watch: Watch | None = None) -> Rows:
+    """Open the data and make the noise."""
+    opened = open_rows(config, watch)
+    found = opened.collection
     data, truth, made = found.train, found.truth, None
     if config.data.noise != "none":
         seed = config.seed if config.data.noise_seed is None else config.data.noise_seed
@@ -51,8 +63,7 @@ def rows_for(config: Config) -> Rows:
         # Labels that were given before the noise was made are what is true of it, unless the source knows better.
         truth = truth or Truth(data.labels)
         data = data.relabelled(made.labels)
-    validate_for(config, data)
-    return Rows(data, truth, found.test, found, made)
+    return Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, opened.notes)
 
 
 def recipe_for(config: Config) -> Recipe:
@@ -60,7 +71,7 @@ def recipe_for(config: Config) -> Recipe:
     return Recipe(
         epochs=t.epochs,
         warmup=t.epochs if config.method == "ce" else min(t.warmup, t.epochs),
-        prototype_warmup=round(c.prototype_warmup * t.epochs),
+        prototype_warmup=max(2, round(c.prototype_warmup * t.epochs)) if c.prototype_warmup else 0,
         batch=t.batch,
         warmup_batch=t.warmup_batch,
         lr=t.lr,
@@ -68,14 +79,14 @@ def recipe_for(config: Config) -> Recipe:
         lr_drop_factor=t.lr_drop_factor,
         momentum=t.momentum,
         weight_decay=t.weight_decay,
-        lambda_u=t.lambda_u,
+        lambda_u=0.0 if t.lambda_u is None else t.lambda_u,
         ramp_epochs=t.ramp_epochs,
         temperature=t.temperature,
         beta=t.beta,
         prior_weight=t.prior_weight,
         entropy_penalty=t.entropy_penalty,
         train_unlabelled=t.train_unlabelled,
-        mixture_threshold=c.mixture_threshold,
+        mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
         tau=c.tau,
         strong_views=config.method != "dividemix",
         seed=config.seed,
@@ -85,7 +96,7 @@ def recipe_for(config: Config) -> Recipe:
 def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | None]:
     """The mixture that teaches and, unless it divides alone, what judges by prototypes."""
     c, t = config.cleaning, config.training
-    teacher = MixtureCleaner(per_class=config.cleaner.endswith("-awr"), memory=c.mixture_memory)
+    teacher = MixtureCleaner(per_class=config.cleaner.endswith("-awr"), memory=c.mixture_memory or 1)
     if config.cleaner.startswith("gmm"):
         return teacher, None
     lr = t.lr if c.prototype_lr is None else c.prototype_lr
@@ -107,7 +118,8 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
 
 def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, device: torch.device) -> Learner:
     classes, channels = len(found.train.classes), found.train.shape[0]
-    network = nets.build(config.network, channels, classes, seed=(1_000_003 * config.seed + number) % 2**63)
+    seed = (1_000_003 * config.seed + number) % 2**63
+    network = nets.build(config.network, channels, classes, seed, size=found.train.images.shape[-1])
     teacher, judge = cleaners_for(config, number)
     return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device)
 
@@ -121,7 +133,8 @@ def parts_for(config: Config, rows: Rows) -> Parts:
     first, second = (learner_for(config, rows.collection, recipe, number, device) for number in (0, 1))
     for learner in (first, second):
         engine.adopt(learner)
-    return Parts(recipe, (first, second), engine, prior_for(config, rows.data).to(device))
+    pinned = None if rows.pinned is None else rows.pinned.to(device)
+    return Parts(recipe, (first, second), engine, prior_for(config, rows.data).to(device), pinned)
 
 
 def engine_for(config: Config, data: NoisyData, views: Views, device: torch.device) -> PlainEngine:
@@ -135,8 +148,10 @@ def engine_for(config: Config, data: NoisyData, views: Views, device: torch.devi
 
 
 def prior_for(config: Config, data: NoisyData) -> Tensor:
-    """What the prior penalty pulls towards (K,): even shares, or how often each label was given."""
+    """What the prior penalty pulls towards (K,): even shares, how often each label was given, or what a file says."""
     classes = len(data.classes)
+    if config.training.prior.startswith("file:"):
+        return read_frequencies(Path(config.training.prior.removeprefix("file:")), data.classes)
     if config.training.prior == "uniform":
         return torch.full((classes,), 1 / classes)
     return torch.bincount(data.labels, minlength=classes).float() / len(data)

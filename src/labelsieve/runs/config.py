@@ -23,6 +23,7 @@ class DataConfig:
     limit: int | None = None  # train on a fixed, class-stratified subset of this size
     noise: str = "none"  # wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...
     noise_seed: int | None = None  # None: the run's seed
+    trusted: str | None = None  # a file of ids whose labels are surely right: always taken as clean
 
 
 @dataclass(frozen=True)
@@ -30,26 +31,26 @@ class TrainingConfig:
     epochs: int = 60
     warmup: int = 8  # epochs of plain cross-entropy before the first division
     entropy_penalty: bool = False  # negative entropy in the warm-up, for asymmetric noise
-    batch: int = 128  # labelled identities a step; as many unlabelled ones come along
-    warmup_batch: int = 128
+    batch: int = 128  # labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number
+    warmup_batch: int = 128  # 0: the same
     lr: float = 0.02
     lr_drop: float = 0.5  # where the learning rate drops, as a share of all epochs
     lr_drop_factor: float = 10.0
     momentum: float = 0.9
     weight_decay: float = 5e-4
-    lambda_u: float = 25.0  # weight of the unlabelled loss: the setting that decides most
+    lambda_u: float | None = None  # weight of the unlabelled loss, which decides most; none: by the noise estimated after warm-up
     ramp_epochs: int = 16
     temperature: float = 0.5
     beta: float = 4.0  # mixing shares are drawn from Beta(beta, beta)
-    prior: str = "uniform"  # what the penalty pulls towards: uniform, or the frequencies of the given labels
+    prior: str = "uniform"  # what the penalty pulls towards: uniform, given (labels' frequencies) or file:FILE
     prior_weight: float = 1.0
     train_unlabelled: bool = True
 
 
 @dataclass(frozen=True)
 class CleaningConfig:
-    mixture_threshold: float = 0.5  # strictly above: clean by loss
-    mixture_memory: int = 1  # mean of so many last loss vectors goes into the mixture
+    mixture_threshold: float | None = None  # strictly above: clean by loss; none: by the estimated noise
+    mixture_memory: int | None = None  # mean of so many last loss vectors goes into the mixture; none: by the estimated noise
     tau: float = 0.5  # strictly above: clean by prototype
     prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
     alpha: float = 0.0  # weight of the confident samples among the noisy ones
@@ -61,6 +62,30 @@ class CleaningConfig:
 
 
 @dataclass(frozen=True)
+class PicturesConfig:
+    """How one's own pictures are read; see `labelsieve.data.pictures.options`. None: found out."""
+
+    image_column: str | None = None
+    label_column: str | None = None
+    id_column: str | None = None
+    split_column: str | None = None
+    root: str | None = None  # the folder that a table's paths start from; none: the table's own
+    outside: bool = False  # paths and links may leave the root
+    encoding: str | None = None  # of a table; none: UTF-8
+    classes: tuple[str, ...] | None = None  # the labels that may occur, in order
+    skip_unlabelled: bool = False  # leave rows without a label out
+    val: str | None = None  # labelled pictures to measure on, in any layout; none: the data's own test or val split
+    size: int | None = None  # the side in pixels; none: by the median of the shorter sides
+    fit: str = "crop"  # crop: shorter side resized, middle kept; squash: both sides resized
+    mirror: bool = True  # a mirrored picture is still the same thing
+    cache_dir: str | None = None  # of the decoded pictures; none: the user's cache folder
+    by_content: bool = False  # recognise a changed file by its content, not by its size and time
+    strict: bool = False  # one unreadable picture ends the run
+    workers: int | None = None  # decoding processes; none: one a core
+    labels_file: str | None = None  # the labels of an .npy file of vectors
+
+
+@dataclass(frozen=True)
 class ViewsConfig:
     policy: str = "auto"  # of the strong views; auto: AutoAugment where mirroring is allowed, else upright
 
@@ -68,7 +93,7 @@ class ViewsConfig:
 @dataclass(frozen=True)
 class EngineConfig:
     threads: int = 0  # 0: OMP_NUM_THREADS, or 1 for tiny pictures and as many as usable cores (8 at most) for others
-    eval_batch: int = 512
+    eval_batch: int = 512  # 0: by the pictures' size
     precision: str = "auto"  # float32 or bf16 (weights stay float32); auto: bf16 on CUDA
     compile: bool | None = None  # the networks; none: on CUDA
     capture: bool | None = None  # steps as CUDA graphs; none: on CUDA
@@ -87,10 +112,12 @@ class Config:
     version: int = VERSION
     method: str = "cpc"
     cleaner: str = "cpc-awr"
-    network: str = "small"
+    network: str = "small"  # auto: chosen by the pictures' size, their number and the device when the run begins
+    pretrained: str | None = None  # weights to start from: a file, or zoo for those of timm:NAME
     seed: int = 0
     device: str = "auto"
     data: DataConfig = field(default_factory=DataConfig)
+    pictures: PicturesConfig = field(default_factory=PicturesConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
     views: ViewsConfig = field(default_factory=ViewsConfig)
@@ -151,6 +178,10 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
             return value.lower() in ("true", "yes", "on", "1")
     elif hint is str and isinstance(value, str):
         return value
+    elif hint == tuple[str, ...] and isinstance(value, (str, list, tuple)):
+        words = value.split(",") if isinstance(value, str) else value
+        if all(isinstance(word, str) for word in words):
+            return tuple(word.strip() for word in words)
     elif hint in (int, float) and isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             return _whole(value) if hint is int else float(value)
@@ -175,7 +206,8 @@ def type_name(hint: Any) -> str:
     """In words: "a whole number", "text or none"."""
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join("none" if option is type(None) else type_name(option) for option in get_args(hint))
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[hint]
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", tuple[str, ...]: "a list of names"}
+    return names[hint]
 
 
 def value_at(config: Config, key: str) -> Any:

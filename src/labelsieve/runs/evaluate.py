@@ -1,30 +1,55 @@
-"""The accuracy of a finished model on held-out pictures."""
+"""The accuracy of a finished model on labelled pictures: a run and data of any kind go in, percentages come out."""
 
 from pathlib import Path
 from typing import Any
 
-from labelsieve.data.sources import open_data
+from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
+from labelsieve.data.pictures.survey import Progress
+from labelsieve.data.sources import OWN, open_data
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
+from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.measure import accuracies
-from labelsieve.runs.model import load_model
+from labelsieve.runs.model import Model, load_model
+from labelsieve.runs.own import picture_options
 
 
-def evaluate_model(path: Path, source: str | None, device: str) -> dict[str, Any]:
-    """Percent right by each network, by both, and by prototypes, on the test pictures of `source` (default: the run's)."""
+def evaluate_model(path: Path, source: str | None, device: str, progress: Progress | None = None) -> dict[str, Any]:
+    """Percent right by each network, by both, and by prototypes.
+
+    On `source`: its test pictures, else its val pictures, else all of it; its classes go by name. Without a source, on what
+    the run itself was measured on.
+    """
     config = RunFolder.open(path).read_config()
     model = load_model(path, choose_device(device))
-    source = source or config.data.source
-    found = open_data(source)
-    if found.test is None:
-        raise ToolError(f"{source}: it has no test pictures; name data that have some: `labelsieve evaluate {path} DATA`")
-    if found.train.shape != model.shape or found.train.classes != model.classes:
-        raise ToolError(
-            f"{source}: pictures {found.train.shape} of {len(found.train.classes)} classes do not fit this model "
-            f"({model.shape}, {len(model.classes)} classes); name data of the same kind"
-        )
-    seen = model.look(found.test.images)
+    found = _own(path, config, model, progress) if source is None else _named(source, config, model, progress)
+    seen = model.look(found.held.images)
     logits, scores = [outlook.logits for outlook in seen], [outlook.prototypes for outlook in seen]
-    accuracy = accuracies(logits, scores, found.test.labels)
-    return {"data": source, "pictures": len(found.test.labels), "accuracy": accuracy}
+    return {
+        "data": source or config.pictures.val or config.data.source,
+        "split": found.split,
+        "pictures": len(found.held.labels),
+        "left_out": len(found.left_out),
+        "trained_on": found.split == "all" and source == config.data.source,
+        "accuracy": accuracies(logits, scores, found.held.labels.to(logits[0].device)),
+    }
+
+
+def _named(source: str, config: Config, model: Model, progress: Progress | None) -> Found:
+    name, _, place = source.partition(":")
+    if name in OWN:
+        return labelled_pictures(Path(place), picture_options(config.pictures), model.shape, model.classes, progress)
+    return held_rows(open_data(source), model.shape, model.classes, source)
+
+
+def _own(path: Path, config: Config, model: Model, progress: Progress | None) -> Found:
+    if config.pictures.val is not None:
+        options = picture_options(config.pictures)
+        return labelled_pictures(Path(config.pictures.val), options, model.shape, model.classes, progress)
+    found = _named(config.data.source, config, model, progress)
+    if found.split == "all":
+        raise ToolError(
+            f"{config.data.source}: it has no test pictures; name data that have some: `labelsieve evaluate {path} DATA`"
+        )
+    return found

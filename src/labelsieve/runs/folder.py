@@ -1,8 +1,8 @@
 """The run folder: one place for what a run was told, what it did and what came out. Every write is atomic.
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
-issues.csv (and .parquet), model.safetensors + model.json, README.md.
-A folder that has a config.yaml is a run, and can be resumed.
+issues.csv (and .parquet), estimate.json, model.safetensors + model.json, README.md; of one's own pictures also data.json,
+samples.csv and left_out.csv. A folder that has a config.yaml is a run, and can be resumed.
 """
 
 import csv
@@ -44,6 +44,10 @@ class RunFolder:
         self.model_facts = path / "model.json"
         self.checkpoints = path / "checkpoint"
         self.slim = path / "slim"
+        self.estimate = path / "estimate.json"
+        self.data_facts = path / "data.json"
+        self.samples = path / "samples.csv"
+        self.left_out = path / "left_out.csv"
 
     @classmethod
     def create(cls, path: Path, config: Config) -> "RunFolder":
@@ -61,6 +65,10 @@ class RunFolder:
             folder.discard()
             raise
         return folder
+
+    def write_config(self, config: Config) -> None:
+        """Put another configuration in place, before anything has been trained."""
+        atomic.write_text(self.config, to_yaml(config))
 
     def is_bare(self) -> bool:
         """An empty folder, or what a process leaves that was killed before it could write the configuration."""

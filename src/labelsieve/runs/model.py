@@ -44,6 +44,7 @@ class Model:
         self.experts = experts
         self.classes: tuple[str, ...] = tuple(facts["classes"])
         self.shape: tuple[int, ...] = tuple(facts["shape"])
+        self.fit: str = facts.get("fit", "crop")  # how pictures are brought to that shape
         self.device = device
         self.mean = torch.tensor(facts["mean"], device=device).view(1, -1, 1, 1) * 255
         self.std = torch.tensor(facts["std"], device=device).view(1, -1, 1, 1) * 255
@@ -93,7 +94,8 @@ def load_model(path: Path, device: torch.device) -> Model:
 
 
 def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:
-    network = nets.build(facts["network"], facts["shape"][0], len(facts["classes"]), seed=0).to(device).eval()
+    channels, size = facts["shape"][0], facts["shape"][-1]
+    network = nets.build(facts["network"], channels, len(facts["classes"]), seed=0, size=size).to(device).eval()
     network.load_state_dict(part(tensors, "network"))
     prototypes = tensors.get("judge.prototypes")
     if prototypes is None:

@@ -26,7 +26,8 @@ def cifar() -> Settings:
 
 def high_noise(rate: float) -> Settings:
     """At 90 % noise losses are averaged over 5 epochs, and the mixture must be surer."""
-    return {"cleaning.mixture_memory": 5, "cleaning.mixture_threshold": 0.6} if rate >= 0.9 else {}
+    memory, threshold = (5, 0.6) if rate >= 0.9 else (1, 0.5)
+    return {"cleaning.mixture_memory": memory, "cleaning.mixture_threshold": threshold}
 
 
 def cifar10_sym(rate: float) -> Settings:
@@ -37,13 +38,17 @@ def cifar10_sym(rate: float) -> Settings:
 
 def cifar10_asym(rate: float = 0.4) -> Settings:
     """CIFAR-10, asymmetric noise, class-agnostic teacher. Paper, CPC: 40 % 94.73."""
-    return cifar() | {
-        "cleaner": "cpc-agn",
-        "training.warmup": 10,
-        "training.lambda_u": 0.0,
-        "training.entropy_penalty": True,
-        "data.noise": f"asym:{rate:g}",
-    }
+    return (
+        cifar()
+        | {
+            "cleaner": "cpc-agn",
+            "training.warmup": 10,
+            "training.lambda_u": 0.0,
+            "training.entropy_penalty": True,
+            "data.noise": f"asym:{rate:g}",
+        }
+        | high_noise(0)
+    )
 
 
 def cifar100_sym(rate: float) -> Settings:
@@ -74,6 +79,17 @@ def fashion_mnist() -> Settings:
     return {"network": "small", "training.epochs": 30, "training.warmup": 5, "training.lr_drop": 0.7}
 
 
+def own() -> Settings:
+    """One's own data: network and batches by size and number when the run begins, classes as often as they were given."""
+    return {
+        "network": "auto",
+        "training.batch": 0,
+        "training.warmup_batch": 0,
+        "engine.eval_batch": 0,
+        "training.prior": "given",
+    }
+
+
 RATES = (20, 50, 80, 90)
 PRESETS: dict[str, Callable[[], Settings]] = {
     "digits": digits,
@@ -95,6 +111,11 @@ def describe(name: str) -> str:
     return ((function.func if isinstance(function, partial) else function).__doc__ or "").strip()
 
 
+def is_own(source: str) -> bool:
+    """Whether these are somebody's own data rather than a benchmark set."""
+    return source.partition(":")[0] not in ("digits", "fashion-mnist", "cifar10", "cifar100")
+
+
 def defaults_for(source: str, noise: str) -> Settings:
     """What a data source starts from when no preset is named; a CIFAR cell's numbers follow from the noise that is made."""
     name = source.partition(":")[0]
@@ -105,5 +126,5 @@ def defaults_for(source: str, noise: str) -> Settings:
     elif name == "cifar100":
         cell = cifar100_sym(share)
     else:
-        return {"digits": digits, "fashion-mnist": fashion_mnist}.get(name, dict)()
+        return {"digits": digits, "fashion-mnist": fashion_mnist}.get(name, own)()
     return {key: value for key, value in cell.items() if key != "data.noise"}

@@ -1,11 +1,11 @@
 """From what the user said to a whole configuration: data set defaults, then the preset, then options, then single settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config, full_key, override
-from labelsieve.runs.presets import defaults_for, preset
+from labelsieve.runs.presets import defaults_for, is_own, preset
 from labelsieve.runs.validate import validate
 
 
@@ -37,5 +37,20 @@ def resolve(
     if "cleaner" not in given and method != "cpc":
         given["cleaner"] = "gmm-agn"
     config = override(config, {"data.source": source} | given)
+    config = override(config, _following(config, given.keys() | named_settings.keys(), is_own(source)))
     validate(config)
     return config
+
+
+def _following(config: Config, said: Set[str], own: bool) -> dict[str, Any]:
+    """What follows from other settings where nothing was said about it.
+
+    One's own data are warmed up for 8 epochs, in short runs for a quarter of them, so that there is something left to find
+    wrong labels in. Weights that have learnt already are changed with a tenth of the learning rate.
+    """
+    found: dict[str, Any] = {}
+    if own and "training.warmup" not in said:
+        found["training.warmup"] = min(config.training.warmup, max(1, config.training.epochs // 4))
+    if config.pretrained is not None and "training.lr" not in said:
+        found["training.lr"] = config.training.lr / 10
+    return found

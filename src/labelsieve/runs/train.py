@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from labelsieve.data import noise as label_noise
+from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.method.learner import Learner
@@ -21,11 +22,17 @@ from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.card import write_card
 from labelsieve.runs.config import Config
+from labelsieve.runs.data_facts import difference, write_data_facts
+from labelsieve.runs.decide import Decision, decide, decided, left_open
 from labelsieve.runs.environment import environment
+from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.measure import Measure
 from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
+from labelsieve.runs.own import Watch, check_files
+from labelsieve.runs.validate import validate_for
+from labelsieve.runs.weights import pretrained_tensors, start_from
 
 
 @dataclass
@@ -41,6 +48,8 @@ class Run:
     timings: list[dict[str, Any]]
     epoch: int = 0  # epochs done
     done: bool = False
+    decision: Decision | None = None  # what was left open and has been decided
+    choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
 
 
 @dataclass(frozen=True)
@@ -55,24 +64,38 @@ class Progress:
 
 
 def fingerprint(rows: Rows) -> str:
-    """Of the given labels and the pictures' shape: enough to notice other data or other noise under the same name."""
+    """Of the given labels, the pinned ones and the pictures' shape: enough to notice other data under the same name."""
     digest = hashlib.sha256(str((rows.data.shape, rows.data.classes)).encode())
     digest.update(rows.data.labels.numpy().tobytes())
+    if rows.pinned is not None:
+        digest.update(rows.pinned.numpy().tobytes())
     return digest.hexdigest()
 
 
-def begin(path: Path, config: Config) -> Run:
-    """A new run in a new folder. If the data turn out not to be usable, the folder is taken back."""
+def begin(path: Path, config: Config, watch: Watch | None = None) -> Run:
+    """A new run in a new folder. If the data turn out not to be usable, the folder is taken back.
+
+    What the configuration leaves open is settled by the data, and written down with the rest.
+    """
+    check_files(config)
     folder = RunFolder.create(path, config)
     with folder.only_one():
         try:
-            return _start(folder, config)
+            return _start(folder, config, watch)
         except BaseException:
             folder.discard()
             raise
 
 
-def take_up(path: Path, *, source: str | None = None, device: str | None = None) -> Run:
+def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
+    """The configuration with nothing left open, fit for these rows, and a sentence for each choice that was made."""
+    shape, cuda = tuple(rows.data.images.shape[1:]), choose_device(config.device).type == "cuda"
+    config, choices = fitted(config, shape, len(rows.data), cuda)
+    validate_for(config, rows.data)
+    return config, choices
+
+
+def take_up(path: Path, *, source: str | None = None, device: str | None = None, watch: Watch | None = None) -> Run:
     """The run in a folder, as its newest checkpoint left it; one killed before its first checkpoint starts anew.
 
     `source` says where the data are on this machine, `device` what to go on with; both only for this process.
@@ -85,7 +108,7 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None)
         config = replace(config, device=device)
     with folder.only_one():
         folder.sweep()
-        return _go_on(folder, config) if folder.has_begun() else _start(folder, config)
+        return _go_on(folder, config, watch) if folder.has_begun() else _start(folder, config, watch)
 
 
 def drive(
@@ -104,9 +127,10 @@ def drive(
         measure = _measure(run)
         said = {note for record in run.metrics for note in record.get("notes", ())}
         began = saved_at = clock()
-        epochs = learn(run.parts.learners, run.parts.recipe, run.parts.engine, run.parts.prior, run.epoch)
-        for epoch in _guarded(epochs, run):
-            record = measure.record(epoch)
+        for epoch in _guarded(_epochs(run), run):
+            record = replace(measure, recipe=run.parts.recipe).record(epoch)
+            if run.decision is not None and epoch.index == run.parts.recipe.warmup:
+                record = _with_decision(record, run.decision)
             watch(epoch)
             seconds, began = clock() - began, clock()
             run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
@@ -130,6 +154,29 @@ def drive(
             if stopping:
                 return
             began = clock()
+
+
+def _epochs(run: Run) -> Iterator[Epoch]:
+    """The epochs from where the run stands; after the warm-up, what was left open is decided from what the networks see."""
+    warmup = run.parts.recipe.warmup
+    if left_open(run.config) and run.decision is None and run.config.method != "ce":
+        learners, engine = run.parts.learners, run.parts.engine
+        yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, run.parts.pinned, stop=warmup)
+        _follow(run, decide(run.config, [engine.gather(learner) for learner in learners]))
+    parts = run.parts
+    yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
+
+
+def _follow(run: Run, decision: Decision) -> None:
+    run.decision = decision
+    run.parts = replace(run.parts, recipe=decided(run.parts.recipe, decision))
+    for learner in run.parts.learners:
+        learner.teacher.memory = decision.mixture_memory
+    run.folder.write_json(run.folder.estimate, decision.facts())
+
+
+def _with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    return record | {"decision": decision.facts(), "notes": [decision.words(), *record.get("notes", ())]}
 
 
 def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:
@@ -166,9 +213,18 @@ def _newest(folder: RunFolder) -> int:
     return checkpoint.load(folder.checkpoints).epoch
 
 
-def _start(folder: RunFolder, config: Config) -> Run:
-    rows = rows_for(config)
-    run = _assemble(folder, config, rows)
+def _start(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
+    rows = rows_for(config) if watch is None else rows_for(config, watch)
+    whole, choices = settled(config, rows)
+    run = _assemble(folder, whole, rows, choices)
+    if whole.pretrained is not None:
+        tensors = pretrained_tensors(whole.pretrained, whole.network)
+        used = [start_from(learner.network, tensors, whole.pretrained) for learner in run.parts.learners]
+        run.choices += (f"weights: {used[0]} tensors of {whole.pretrained}; the classifier is new",)
+    if whole != config:
+        folder.write_config(whole)
+    if rows.opened is not None:
+        write_data_facts(folder, whole, rows)
     if rows.noise is not None:
         label_noise.save(folder.noise, rows.noise, rows.collection.train.labels)
     _save(run)
@@ -176,15 +232,16 @@ def _start(folder: RunFolder, config: Config) -> Run:
     return run
 
 
-def _go_on(folder: RunFolder, config: Config) -> Run:
+def _go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
     slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
     saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
-    rows = rows_for(config)
+    rows = rows_for(config) if watch is None else rows_for(config, watch)
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
-            f"{config.data.source}: not the data this run began with (labels, noise or picture size differ); "
+            f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
             f"put the old data back, or name them with --data"
         )
+    validate_for(config, rows.data)
     run = _assemble(folder, config, rows)
     try:
         _restore(run, saved)
@@ -202,6 +259,8 @@ def _mend(run: Run) -> None:
     folder, noise = run.folder, run.rows.noise
     if noise is not None and not folder.noise.exists():
         label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
+    if run.rows.opened is not None and not (folder.data_facts.exists() and folder.samples.exists()):
+        write_data_facts(folder, run.config, run.rows)
     if not folder.environment.exists():
         folder.write_json(folder.environment, environment(run.parts.engine.device))
     if not run.done:
@@ -227,15 +286,17 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
         learner.load_state_dict(_part(saved, f"learner{learner.number}"))
     run.history.load_state_dict(_part(saved, "history"))
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
+    if saved.facts.get("decision"):
+        _follow(run, Decision.from_facts(saved.facts["decision"]))
     for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
         learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     run.metrics = list(saved.facts["metrics"])
     run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
 
 
-def _assemble(folder: RunFolder, config: Config, rows: Rows) -> Run:
+def _assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
     history = ScoreHistory(len(rows.data), config.output.history_mib)
-    return Run(folder, config, rows, parts_for(config, rows), history, [], [])
+    return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
 
 
 def _measure(run: Run) -> Measure:
@@ -246,7 +307,8 @@ def _measure(run: Run) -> Measure:
 def _save(run: Run, at_stop: bool = False) -> None:
     tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
     tables["history"] = run.history.state_dict()
-    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done}
+    decision = None if run.decision is None else run.decision.facts()
+    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
     state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
     checkpoint.save(run.folder.checkpoints, state)
     if run.config.output.slim_checkpoint and at_stop:

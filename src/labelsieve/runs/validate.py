@@ -1,6 +1,7 @@
 """Does a configuration make sense, by itself and for its data? Asked before any long work starts."""
 
 from labelsieve.data.noisy_data import NoisyData
+from labelsieve.data.pictures.options import FITS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.runs.config import VERSION, Config
 
@@ -19,13 +20,17 @@ def validate(config: Config) -> None:
         raise UsageError(f'setting "version" is {config.version}; it names the form of the file, and must stay {VERSION}')
     choice("method", config.method, METHODS)
     choice("cleaner", config.cleaner, CLEANERS)
-    choice("training.prior", config.training.prior, ("uniform", "given"))
+    if not config.training.prior.startswith("file:"):
+        choice("training.prior", config.training.prior, ("uniform", "given", "file:FILE"))
+    if config.pretrained == "zoo" and not config.network.startswith("timm:"):
+        raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
+    choice("pictures.fit", config.pictures.fit, FITS)
     training, cleaning = config.training, config.cleaning
     ranges: list[tuple[str, float | None, float, float]] = [
         ("training.epochs", training.epochs, 1, 1e6),
         ("training.warmup", training.warmup, 0, 1e6),
-        ("training.batch", training.batch, 2, 1e6),
-        ("training.warmup_batch", training.warmup_batch, 2, 1e6),
+        ("training.batch", training.batch or None, 2, 1e6),
+        ("training.warmup_batch", training.warmup_batch or None, 2, 1e6),
         ("training.lr", training.lr, 1e-9, 1e3),
         ("training.lr_drop", training.lr_drop, 0, 1),
         ("training.lr_drop_factor", training.lr_drop_factor, 1, 1e9),
@@ -47,7 +52,7 @@ def validate(config: Config) -> None:
         ("cleaning.passes", cleaning.passes, 1, 1000),
         ("cleaning.prototype_lr", cleaning.prototype_lr, 1e-9, 1e3),
         ("engine.threads", config.engine.threads, 0, 1024),
-        ("engine.eval_batch", config.engine.eval_batch, 1, 1e6),
+        ("engine.eval_batch", config.engine.eval_batch or None, 1, 1e6),
         ("output.checkpoint_seconds", config.output.checkpoint_seconds, 0, 1e9),
         ("output.history_mib", config.output.history_mib, 0, 1e6),
         ("seed", config.seed, 0, 2**63 - 1),

@@ -1,6 +1,6 @@
 """A path goes in; a `Collection` with decoded pictures comes out, with everything that was left out and why."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.survey import Plan, Progress, planned
 from labelsieve.errors import ToolError, UsageError
+
+Tell = Callable[[Plan, Path, int], None]  # how pictures will be decoded, the cache's folder, how many are listed
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,13 @@ def load_pictures(path: Path | None) -> Collection:
     return open_pictures(path).collection
 
 
-def open_pictures(path: Path, options: PictureOptions | None = None, progress: Progress | None = None) -> Opened:
+def open_pictures(
+    path: Path, options: PictureOptions | None = None, progress: Progress | None = None, tell: Tell | None = None
+) -> Opened:
     """Recognise what lies at `path` and make it ready. Pictures are decoded once, into the cache.
 
-    `progress` is called with what is being done ("looking", "decoding"), how many are done and how many there are.
+    `progress` is called with what is being done ("looking", "decoding"), how many are done and how many there are;
+    `tell` once before the decoding, with the plan and where the cache is.
     """
     options = options or PictureOptions()
     layout = recognise(path, options)
@@ -62,6 +67,8 @@ def open_pictures(path: Path, options: PictureOptions | None = None, progress: P
     cache = (options.cache_dir or default_cache_dir()).expanduser()
     digest = listing.origin.digest(options.by_content)
     plan = planned(listing, options, digest, cache, progress)
+    if tell is not None:
+        tell(plan, cache / plan.key(digest), len(listing))
     pixels, reasons = decoded(listing, plan, cache / plan.key(digest), options.workers, progress)
     listing = listing.without(reasons)
     if options.strict and listing.left_out:
@@ -71,9 +78,8 @@ def open_pictures(path: Path, options: PictureOptions | None = None, progress: P
     collection, val, notes = _collected(listing, pixels, options.mirror)
     trained = np.flatnonzero(listing.splits == TRAIN).tolist()
     paths = tuple(listing.origin.path(row) for row in trained)
-    left_out = tuple((row.path, row.reason) for row in listing.left_out)
     return Opened(
-        replace(collection, paths=tuple(map(readable_name, paths)), left_out=left_out),
+        replace(collection, paths=tuple(map(readable_name, paths))),
         layout,
         val,
         paths,

@@ -1,0 +1,52 @@
+"""The noise estimate held against known noise: `python -m labelsieve.benchmark.estimates DATA [--noise SPEC ...]`.
+
+Warms the networks up on made noise, estimates, and prints what was really wrong beside it, with the rule's lambda_u.
+"""
+
+from typing import Annotated
+
+import typer
+
+from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for
+from labelsieve.method.stages import warm_up
+from labelsieve.runs.assemble import parts_for, rows_for
+from labelsieve.runs.config import Config
+
+NOISES = ["none", "sym:0.05", "sym:0.2", "sym:0.4", "sym:0.6", "sym:0.8", "pair:0.2", "pair:0.4"]
+
+
+def estimate_after_warm_up(config: Config) -> tuple[float, NoiseEstimate]:
+    """The share that is really wrong, and what is estimated of it."""
+    rows = rows_for(config)
+    parts = parts_for(config, rows)
+    for epoch in range(parts.recipe.warmup):
+        for learner in parts.learners:
+            warm_up(learner, parts.recipe, epoch, parts.engine)
+    assert rows.truth is not None
+    wrong = float((rows.truth.labels != rows.data.labels).double().mean())
+    return wrong, estimate_noise([parts.engine.gather(learner) for learner in parts.learners])
+
+
+def main(
+    data: Annotated[str, typer.Argument(help="As for `labelsieve train`.")],
+    noise: Annotated[list[str] | None, typer.Option(help="Noise to make; repeatable. Default: eight kinds.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
+    seed: Annotated[int, typer.Option(help="Of weights, order, views and noise.")] = 0,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
+) -> None:
+    """A line for each kind of noise: really wrong, estimated, interval, lambda_u by the rule."""
+    from labelsieve.cli.console import console
+    from labelsieve.cli.train import absolute
+    from labelsieve.runs.resolve import resolve
+
+    console.print("noise      really wrong  estimated  interval          lambda_u")
+    for spec in noise or NOISES:
+        options = {"data.noise": spec, "data.limit": limit, "seed": seed}
+        config = resolve(absolute(data), options=options, settings=settings or ())
+        wrong, found = estimate_after_warm_up(config)
+        rule = lambda_for(found.share, len(found.by_class))
+        console.print(f"{spec:10s} {wrong:12.3f} {found.share:10.3f}  {found.low:.3f} to {found.high:.3f}    {rule:g}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

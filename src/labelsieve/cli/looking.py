@@ -1,0 +1,84 @@
+"""Shows how data are read: a bar on a terminal, a plain line now and then elsewhere; then what was found and left out."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from labelsieve.cli.console import console
+
+if TYPE_CHECKING:
+    from labelsieve.data.pictures.survey import Plan
+    from labelsieve.runs.assemble import Rows
+    from labelsieve.runs.own import Watch
+
+EVERY = 10.0  # seconds between two plain lines
+WORDS = {"looking": "looking at pictures", "decoding": "decoding pictures"}
+
+
+class Looking:
+    """Called as data are read. `out` is where it is shown."""
+
+    def __init__(self, out: Console = console) -> None:
+        self.out = out
+        self.bar: Progress | None = None
+        self.tasks: dict[str, Any] = {}
+        self.said = time.monotonic()
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        words = WORDS.get(what, what)
+        if self.bar is not None:
+            if what not in self.tasks:
+                self.tasks[what] = self.bar.add_task(words, total=total)
+            self.bar.update(self.tasks[what], completed=done, total=total)
+        elif time.monotonic() - self.said >= EVERY:
+            self.said = time.monotonic()
+            self.out.print(f"{words}: {done:,} of {total:,}")
+
+    def tell(self, plan: "Plan", cache: Path, count: int) -> None:
+        """Said before anything is decoded."""
+        from labelsieve.data.inspection_text import byte_count
+
+        kept = "already decoded in" if (cache / "pixels.npy").exists() else "decoded once, into"
+        self.out.print(
+            f"{count:,} pictures as {plan.channels} x {plan.size} x {plan.size} pixels, {byte_count(plan.bytes)}, {kept} {cache}"
+        )
+
+    @contextmanager
+    def shown(self) -> "Iterator[Watch]":
+        from labelsieve.runs.own import Watch
+
+        watch = Watch(self.progress, self.tell)
+        if not self.out.is_terminal:
+            yield watch
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=self.out, transient=True) as self.bar:
+            yield watch
+        self.bar = None
+
+
+def say_rows(rows: "Rows", choices: tuple[str, ...], left_out_file: Path | None) -> None:
+    """What was read, what was left out, what was chosen, and what to be careful about."""
+    from labelsieve.data.trust import doubts, quoted
+    from labelsieve.runs.data_facts import counts
+
+    if rows.opened is not None:
+        console.print(f"{rows.opened.layout.path}: {rows.opened.layout.kind} ({rows.opened.layout.why})")
+        if rows.opened.ignored:
+            passed = ", ".join(f"{what}: {count:,}" for what, count in rows.opened.ignored.items())
+            console.print(f"passed over: {passed}")
+    if rows.left_out:
+        first = rows.left_out[0]
+        where = f"; all are in {left_out_file}" if left_out_file is not None else ""
+        console.print(
+            f"left out: {len(rows.left_out):,} pictures, the first is {quoted(first.path)}: {first.reason}{where}", style="yellow"
+        )
+    for line in (*choices, *(f"note: {note}" for note in rows.notes)):
+        console.print(line)
+    for doubt in doubts(counts(rows)):
+        console.print(f"warning: {doubt}", style="yellow")

@@ -1,0 +1,48 @@
+"""How often each class occurs, as the user knows it: a table of classes and numbers goes in, shares (K,) come out."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.columns import needed
+from labelsieve.data.pictures.tables import open_table
+from labelsieve.errors import ToolError, suggest
+
+NUMBERS = ("frequency", "share", "prior", "count", "weight", "probability", "samples")
+
+
+def read_frequencies(path: Path, classes: Sequence[str]) -> Tensor:
+    """Shares that add up to 1, in the order of `classes`; every class must be there, with a number above 0."""
+    table = open_table(path)
+    name = needed(table.columns, None, usual.LABEL, "a column class", path)
+    number = needed(table.columns, None, NUMBERS, "a column frequency", path)
+    found: dict[str, float] = {}
+    for row, (label, value) in enumerate(zip(*table.read([name, number])), 1):
+        word = str(label).strip()
+        if word not in classes:
+            raise ToolError(
+                f'{path}: row {row}: "{word}" is not one of {len(classes)} classes{suggest(word, classes)}; correct or remove it'
+            )
+        if word in found:
+            raise ToolError(f'{path}: row {row}: the class "{word}" is there twice; keep one')
+        found[word] = _positive(value, f'{path}: row {row}: the frequency of "{word}"')
+    missing = [word for word in classes if word not in found]
+    if missing:
+        raise ToolError(f'{path}: no frequency for "{missing[0]}" ({len(missing)} of {len(classes)} classes missing); add a row')
+    shares = torch.tensor([found[word] for word in classes], dtype=torch.float64)
+    return (shares / shares.sum()).float()
+
+
+def _positive(value: Any, place: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ToolError(f"{place} is {value!r}; it must be a number above 0 (a share or a count)")
+    return number

@@ -1,0 +1,101 @@
+"""Labelled pictures to measure on: a path, and the shape and classes of a model go in; pictures as it reads them come out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelsieve.data.arrays import load_arrays
+from labelsieve.data.embeddings import load_embeddings
+from labelsieve.data.noisy_data import Collection, Held
+from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import list_pictures, recognise
+from labelsieve.data.pictures.survey import Plan, Progress
+from labelsieve.errors import ToolError, suggest
+
+
+@dataclass(frozen=True)
+class Found:
+    """Pictures with labels in the model's numbers, what was left out, and which split they are of."""
+
+    held: Held
+    left_out: tuple[LeftOut, ...] = ()
+    split: str = "all"
+
+
+def labelled_pictures(
+    path: Path,
+    options: PictureOptions,
+    shape: Sequence[int],
+    classes: Sequence[str],
+    progress: Progress | None = None,
+) -> Found:
+    """What lies at `path`, decoded to `shape`: its test split, else its val split, else all of it. Classes go by name."""
+    layout = recognise(path, options)
+    if not layout.has_pictures:
+        vectors = layout.kind == "embeddings"
+        return held_rows(load_embeddings(path, options) if vectors else load_arrays(path), shape, classes, str(path))
+    if len(shape) != 3:
+        raise ToolError(f"{path}: pictures, and this model reads vectors of {shape[0]} numbers; give vectors")
+    # Its own labels are matched with the model's below, where the message can say so.
+    listing = _measured(present(list_pictures(layout, replace(options, classes=None)), options.strict))
+    labels = matched(listing.labels, listing.classes, classes, str(path))
+    digest = listing.origin.digest(options.by_content)
+    plan = Plan(shape[-1], shape[0], options.fit, len(listing))
+    cache = (options.cache_dir or default_cache_dir()).expanduser() / plan.key(digest)
+    pixels, reasons = decoded(listing, plan, cache, options.workers, progress)
+    split = _split_name(listing)
+    keep = [row for row in range(len(listing)) if row not in reasons]
+    listing = listing.without(reasons)
+    if listing.left_out and (options.strict or not keep):
+        raise unreadable(listing.place, listing.left_out)
+    return Found(Held(torch.from_numpy(pixels), labels[keep]), listing.left_out, split)
+
+
+def held_rows(found: Collection, shape: Sequence[int], classes: Sequence[str], place: str) -> Found:
+    """A collection's test set, or all of its rows where it has none, for a model of that shape and these classes."""
+    held = found.test or Held(found.train.images, found.train.labels)
+    if tuple(held.images.shape[1:]) != tuple(shape):
+        raise ToolError(
+            f"{place}: one sample is {tuple(held.images.shape[1:])}, and this model reads {tuple(shape)}; "
+            f"give data of the same kind"
+        )
+    labels = matched(held.labels.numpy(), found.train.classes, classes, place)
+    return Found(Held(held.images, labels), (), "all" if found.test is None else SPLITS[TEST])
+
+
+def matched(labels: np.ndarray, theirs: Sequence[str], ours: Sequence[str], place: str) -> Tensor:
+    """Labels (N,) in `theirs` as numbers in `ours`, by name; a class that occurs and is not ours is an error."""
+    present = {theirs[code] for code in np.unique(labels).tolist()}
+    strange = [name for name in theirs if name in present and name not in set(ours)]
+    if strange:
+        more = f" ({len(strange)} such classes)" if len(strange) > 1 else ""
+        raise ToolError(
+            f'{place}: the class "{strange[0]}" is not one of the {len(ours)} that this model knows'
+            f"{suggest(strange[0], ours)}{more}; it knows {_listed(ours)}"
+        )
+    number = {name: k for k, name in enumerate(ours)}
+    table = np.array([number.get(name, -1) for name in theirs], np.int64)
+    return torch.from_numpy(table[labels])
+
+
+def _measured(listing: Listing) -> Listing:
+    for split in (TEST, VAL):
+        if (listing.splits == split).any():
+            return listing.take(np.flatnonzero(listing.splits == split).astype(np.int64))
+    return listing
+
+
+def _split_name(listing: Listing) -> str:
+    first = int(listing.splits[0])
+    return "all" if first == TRAIN else SPLITS[first]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -1,0 +1,81 @@
+"""New pictures without labels: files and folders go in; stretches of decoded pictures and what could not be read come out."""
+
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.folders import walk
+from labelsieve.data.pictures.listing import Listing
+from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.survey import Plan
+from labelsieve.errors import ToolError
+
+CHUNK_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Unlabelled:
+    """Pictures by the names they were asked for, in order; `problems` {row: reason} are those not worth opening."""
+
+    files: Files
+    problems: dict[int, str]
+    ignored: Counter[str]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows: names (M,), pixels uint8 (R, C, S, S) of those without an error, and the errors by place in `names`."""
+
+    names: Sequence[str]
+    pixels: NDArray[np.uint8]
+    errors: dict[int, str]
+
+
+def find_pictures(paths: Sequence[Path]) -> Unlabelled:
+    """Files as they are named, and every picture below the folders, each name once."""
+    ignored: Counter[str] = Counter()
+    names: dict[str, None] = {}
+    for path in paths:
+        path = path.expanduser()
+        if path.is_dir():
+            names |= dict.fromkeys(str(path / below) for below in walk(path, path, ignored))
+        else:
+            names[str(path)] = None
+    if not names:
+        listed = ", ".join(map(str, paths[:3])) or "nothing"
+        raise ToolError(f"{listed}: no picture is there; give picture files, or folders that hold some")
+    # The names start from the working folder; links may lead anywhere, for the user asked for these very files.
+    files, problems = Files(Path(os.curdir), list(names), outside=True).examined()
+    return Unlabelled(files, problems, ignored)
+
+
+def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None) -> Iterator[Chunk]:
+    """The pictures, decoded a stretch at a time into a temporary file, so that any number of them can be looked at."""
+    size = max(64, CHUNK_BYTES // (plan.channels * plan.size**2))
+    with tempfile.TemporaryDirectory(prefix="labelsieve-") as folder:
+        for first in range(0, len(found), size):
+            rows = np.arange(first, min(first + size, len(found)), dtype=np.int64)
+            errors = {int(row) - first: found.problems[int(row)] for row in rows if int(row) in found.problems}
+            open_rows = np.array([row for row in rows if int(row) not in found.problems], np.int64)
+            part = found.files.take(open_rows)
+            place = Path(folder) / str(first)
+            pixels = np.empty((0, plan.channels, plan.size, plan.size), np.uint8)
+            if len(part):
+                count = len(part)
+                listing = Listing(place, part, part.paths, np.zeros(count, np.int64), (), np.zeros(count, np.int8))
+                pixels, reasons = decoded(listing, replace(plan, count=count), place, workers)
+                errors |= {int(open_rows[row]) - first: why for row, why in reasons.items()}
+            yield Chunk([found.files.paths[row] for row in rows.tolist()], pixels, errors)
+            del pixels
+            shutil.rmtree(place, ignore_errors=True)

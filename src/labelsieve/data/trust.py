@@ -1,0 +1,40 @@
+"""When an outcome should not be trusted: the training samples of each class go in, sentences come out. Needs no torch."""
+
+from collections.abc import Iterator, Mapping
+
+FEW_SAMPLES, FEW_OF_CLASS, UNEVEN, MANY_CLASSES = 500, 20, 20, 10
+
+
+def quoted(name: str) -> str:
+    """A name on one line, whatever it holds: line breaks and other control characters are escaped."""
+    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name) + '"'
+
+
+def doubts(counts: Mapping[str, int]) -> Iterator[str]:
+    """What makes the outcome doubtful, and what to do about it; `counts` is {class: training samples}.
+
+    Said for fewer than two classes; fewer than 500 samples in all; classes with fewer than 20 samples; a largest class 20
+    times the smallest or more; and, where every class is that small, that ranking is all that can be expected.
+    """
+    samples = sum(counts.values())
+    if len(counts) < 2:
+        yield "fewer than two classes: it cannot be trained on"
+    if not counts:
+        return
+    name, low = min(counts.items(), key=lambda item: item[1])
+    if samples < FEW_SAMPLES:
+        yield (
+            f"{samples} samples are few: do not trust estimates of the noise, and check every suggestion "
+            f"by eye (from about {FEW_SAMPLES} on it gets better)"
+        )
+    few = sum(count < FEW_OF_CLASS for count in counts.values())
+    if few == len(counts) and few >= MANY_CLASSES:
+        yield (
+            f"all {few} classes have fewer than {FEW_OF_CLASS} samples: expect a ranking that is better than chance, not "
+            f"more; fewer classes or a pretrained network (--pretrained) would help"
+        )
+    elif few:
+        yield f"{few} classes have fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said of them"
+    uneven = max(counts.values()) / low if low else float("inf")
+    if uneven >= UNEVEN:
+        yield f"the largest class is {uneven:.0f} times the smallest: rare classes are judged with less certainty"

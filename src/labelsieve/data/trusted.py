@@ -1,0 +1,55 @@
+"""Ids whose labels are surely right: a file of ids and the data's own ids go in, a mask over the rows comes out."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
+from labelsieve.errors import ToolError, suggest
+
+NEAR = 20_000  # ids that are compared for a suggestion; more would take seconds
+
+
+def read_ids(path: Path) -> list[str]:
+    """One id a line; or a table (CSV, TSV, JSON lines, Parquet) with a column named id, or else one of paths."""
+    if not path.is_file():
+        raise ToolError(f"{path}: no such file of trusted ids; check the path")
+    if path.suffix.lower() not in SUFFIXES:
+        with text_of(path, None) as stream:
+            return [line.strip() for line in stream if line.strip()]
+    table = open_table(path)
+    for names in (usual.ID, usual.IMAGE):
+        found = [name for name in table.columns if name.strip().lower() in names]
+        if found:
+            return [str(value) for value in table.read(found[:1])[0] if value not in (None, "")]
+    if len(table.columns) == 1:  # ids without a header
+        values = table.read(table.columns)[0]
+        return [table.columns[0], *(str(value) for value in values if value not in (None, ""))]
+    listed = ", ".join(table.columns)
+    raise ToolError(f'{path}: it has no column "id"; the columns are {listed}. Rename one, or write one id a line')
+
+
+def pinned_rows(path: Path, ids: Sequence[str], absent: Collection[str] = ()) -> Tensor:
+    """bool (N,): which of `ids` the file names. `absent` are ids that exist and are not trained on.
+
+    Any other id is an error that names the first, with the nearest one there is.
+    """
+    row = {name: number for number, name in enumerate(ids)}
+    mask = torch.zeros(len(ids), dtype=torch.bool)
+    unknown = []
+    for name in read_ids(path):
+        plain = name if name in row or name in absent else name.removeprefix("./")
+        if plain in row:
+            mask[row[plain]] = True
+        elif plain not in absent:
+            unknown.append(name)
+    if unknown:
+        more = f" ({len(unknown)} such ids)" if len(unknown) > 1 else ""
+        raise ToolError(
+            f'{path}: the id "{unknown[0]}" is not in the data{suggest(unknown[0], ids[:NEAR])}{more}; '
+            f'ids look like "{ids[0]}": write them as issues.csv does'
+        )
+    return mask

@@ -1,0 +1,92 @@
+"""How many labels are wrong? Evidence of both networks after the warm-up goes in, a share with an interval comes out.
+
+A network that has seen little disagrees with right labels too, so its own mistakes must not count. Neighbours in feature space
+are asked instead: each sample's nearest ones vote on its label, its own label not among the votes. Where they are nearly
+unanimous (the surest quarter for each class) the vote is almost surely right, and how often the given label differs there is the
+noise, as far as wrong labels fall on easy and hard pictures alike. RESULTS.md holds this against known noise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from labelsieve.method.evidence import Evidence
+from labelsieve.method.streams import seeded
+
+Z95 = 1.96
+QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
+SUREST = (0.1, 0.25, 0.5)  # shares of each class that count as sure: the middle one estimates, the others show how firm it is
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """Shares of wrong labels: overall with an interval, and per given class (K,)."""
+
+    share: float
+    low: float
+    high: float
+    by_class: tuple[float, ...]
+
+
+def estimate_noise(seen: Sequence[Evidence], seed: int = 0) -> NoiseEstimate:
+    """The mean over the networks; the interval reaches over all networks and cuts, widened by the sample's own uncertainty."""
+    found = [[wrong_shares(*votes(evidence, seed), evidence.classes, sure) for sure in SUREST] for evidence in seen]
+    middle = [by_cut[1] for by_cut in found]
+    share = sum(each for each, _ in middle) / len(middle)
+    all_shares = [each for by_cut in found for each, _ in by_cut]
+    counted = max(1, int(SUREST[1] * min(len(seen[0]), QUERIES)))
+    spread = Z95 * (max(share * (1 - share), 1e-4) / counted) ** 0.5
+    by_class = torch.stack([each for _, each in middle]).mean(0)
+    return NoiseEstimate(share, max(min(all_shares) - spread, 0.0), min(max(all_shares) + spread, 1.0), tuple(by_class.tolist()))
+
+
+def votes(seen: Evidence, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Of a sample of rows: given labels (M,) and the neighbours' shares for each class (M, K), the row itself left out."""
+    count = len(seen)
+    order = torch.randperm(count, generator=seeded(seed)).to(seen.labels.device)
+    queries, references = order[:QUERIES], order[:REFERENCES]
+    features = F.normalize(torch.nan_to_num(seen.features.float()), dim=1)
+    labels = seen.labels[references]
+    near = min(50 if count >= 5_000 else 20, max(len(references) - 1, 1))
+    shares = []
+    for first in range(0, len(queries), 1024):
+        some = queries[first : first + 1024]
+        alike = features[some] @ features[references].T
+        # A query is one of the references: the same rows, in the same order.
+        itself = torch.arange(first, first + len(some), device=alike.device).unsqueeze(1)
+        nearest = alike.scatter_(1, itself, -torch.inf).topk(near, 1).indices
+        shares.append(F.one_hot(labels[nearest], seen.classes).float().mean(1))
+    return seen.labels[queries], torch.cat(shares)
+
+
+def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tuple[float, Tensor]:
+    """The share of wrong labels, overall and by given class (K,), from the surest votes for each class.
+
+    What labels were given where class c is surely voted stands for all samples that c is voted for.
+    """
+    unanimity, voted = shares.max(1)
+    joint = torch.zeros(classes, classes, dtype=torch.float64)  # given, voted
+    for c in range(classes):
+        members = torch.nonzero(voted == c).flatten()
+        if len(members) == 0:
+            continue
+        surest = members[unanimity[members].argsort(descending=True, stable=True)][: max(1, round(sure * len(members)))]
+        counts = torch.bincount(given[surest], minlength=classes).cpu().double()
+        joint[:, c] = counts / counts.sum() * len(members)
+    rows = joint.sum(1)
+    by_class = torch.where(rows > 0, 1 - joint.diagonal() / rows.clamp_min(1e-12), 0.0)
+    return 1 - float(joint.diagonal().sum() / joint.sum().clamp_min(1e-12)), by_class
+
+
+def lambda_for(share: float, classes: int) -> float:
+    """lambda_u by the benchmark's own settings, read off as a rule: how many labels are wrong, and among how many classes.
+
+    Up to 30 classes 0, 25, 50 for under a quarter, under three quarters, and more; with more classes 25 under a quarter and 150
+    beyond (the squared error is a mean over classes, so the same error weighs less among many).
+    """
+    if classes <= 30:
+        return 0.0 if share < 0.25 else 25.0 if share < 0.75 else 50.0
+    return 25.0 if share < 0.25 else 150.0

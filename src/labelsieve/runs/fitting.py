@@ -1,0 +1,51 @@
+"""What is left open in a configuration is settled by the data: settings and rows in, whole settings and the reasons out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from labelsieve.nets.choice import Choice, choose_network
+from labelsieve.runs.config import Config, override
+
+LARGEST, SMALLEST = 128, 4
+STEPS = 8  # batches that an epoch should have at least
+BATCHES = ((128, 32), (64, 64))  # (from this side in pixels on, the largest batch)
+EVAL_VALUES = 512 * 64 * 64  # pixels a channel that are looked at in one go
+
+
+def network_for(shape: Sequence[int], samples: int, cuda: bool) -> Choice:
+    """The network for samples of one `shape`: (C, H, W), or (D,) for vectors."""
+    if len(shape) == 1:
+        return Choice("mlp", "vectors, no pictures")
+    return choose_network(min(shape[1:]), samples, cuda)
+
+
+def batch_for(shape: Sequence[int], samples: int) -> int:
+    """A power of two: at most 128, 64 from 64 px on, 32 from 128 px on, and at least 8 batches in an epoch."""
+    side = min(shape[1:]) if len(shape) == 3 else 0
+    largest = next((batch for least, batch in BATCHES if side >= least), LARGEST)
+    fitting = 2 ** max(0, (samples // STEPS).bit_length() - 1)
+    return max(min(largest, fitting), min(SMALLEST, samples))
+
+
+def eval_batch_for(shape: Sequence[int]) -> int:
+    """512 up to 64 px, fewer for larger pictures: a pass over them should not need more memory than training does."""
+    side = min(shape[1:]) if len(shape) == 3 else 1
+    return max(16, min(512, EVAL_VALUES // side**2))
+
+
+def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tuple[Config, tuple[str, ...]]:
+    """The configuration with nothing left open, and a sentence for each choice. One that leaves nothing open comes back."""
+    found: dict[str, Any] = {}
+    said = []
+    if config.network == "auto":
+        choice = network_for(shape, samples, cuda)
+        found["network"] = choice.name
+        said.append(f"network: {choice.name} ({choice.why}); another with --network")
+    batch = batch_for(shape, samples)
+    open_ones = [key for key in ("batch", "warmup_batch") if getattr(config.training, key) == 0]
+    found |= {f"training.{key}": batch for key in open_ones}
+    if open_ones and batch < LARGEST:
+        said.append(f"batch: {batch} ({samples:,} samples of {' x '.join(map(str, shape))}); another with --set training.batch=N")
+    if config.engine.eval_batch == 0:
+        found["engine.eval_batch"] = eval_batch_for(shape)
+    return override(config, found), tuple(said)

@@ -1,0 +1,101 @@
+"""One's own data in a run: a configuration goes in; the rows, which of them are pinned, and what was left out come out."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch import Tensor
+
+from labelsieve.data.noisy_data import Collection
+from labelsieve.data.pictures.held import labelled_pictures
+from labelsieve.data.pictures.listing import LeftOut
+from labelsieve.data.pictures.opening import Opened, Tell
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.survey import Progress
+from labelsieve.data.sources import OWN, limited, open_data, open_own
+from labelsieve.data.trusted import pinned_rows
+from labelsieve.errors import ToolError
+from labelsieve.runs.config import Config, PicturesConfig
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How the reading of data is shown: `progress` as it goes, `tell` once before decoding. None: not at all."""
+
+    progress: Progress | None = None
+    tell: Tell | None = None
+
+
+@dataclass(frozen=True)
+class OpenedRows:
+    """`opened` is None for named data sets; `pinned` (N,) is None where no id is trusted."""
+
+    collection: Collection
+    opened: Opened | None
+    pinned: Tensor | None
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+
+def picture_options(config: PicturesConfig) -> PictureOptions:
+    def path(text: str | None) -> Path | None:
+        return None if text is None else Path(text).expanduser()
+
+    return PictureOptions(
+        image_column=config.image_column,
+        label_column=config.label_column,
+        id_column=config.id_column,
+        split_column=config.split_column,
+        root=path(config.root),
+        outside=config.outside,
+        encoding=config.encoding,
+        classes=config.classes,
+        skip_unlabelled=config.skip_unlabelled,
+        size=config.size,
+        fit=config.fit,
+        cache_dir=path(config.cache_dir),
+        by_content=config.by_content,
+        strict=config.strict,
+        workers=config.workers,
+        mirror=config.mirror,
+        labels_file=path(config.labels_file),
+    )
+
+
+def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
+    """Open the data that a configuration names, in full or to its limit, with its measuring pictures and trusted ids."""
+    watch = watch or Watch()
+    options, opened = picture_options(config.pictures), None
+    if config.data.source.partition(":")[0] in OWN:
+        opened = open_own(config.data.source, options, watch.progress, watch.tell)
+    found = open_data(config.data.source) if opened is None else opened.collection
+    left_out = () if opened is None else opened.left_out
+    notes = () if opened is None else opened.notes
+    if config.pictures.val is not None:
+        measured = labelled_pictures(
+            Path(config.pictures.val), options, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress
+        )
+        found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
+    whole = found.train.ids
+    if config.data.limit is not None:
+        found = limited(found, config.data.limit)
+    pinned = None
+    if config.data.trusted is not None:
+        absent = {row.id for row in left_out} | (set(whole) - set(found.train.ids))
+        pinned = pinned_rows(Path(config.data.trusted), found.train.ids, absent)
+        notes = (*notes, f"{int(pinned.sum()):,} labels are trusted: taken as clean throughout")
+    return OpenedRows(found, opened, pinned, left_out, notes)
+
+
+def check_files(config: Config) -> None:
+    """A `ToolError` for a file that the settings name and that is not there, before any long work."""
+    prior = config.training.prior
+    named = {
+        "--trusted": config.data.trusted,
+        "--prior": prior.removeprefix("file:") if prior.startswith("file:") else None,
+        "--val": config.pictures.val,
+        "--root": config.pictures.root,
+        "--pretrained": None if config.pretrained == "zoo" else config.pretrained,
+    }
+    for option, text in named.items():
+        if text is not None and not Path(text).expanduser().exists():
+            raise ToolError(f"{text}: there is no such file or folder; check what {option} names")

@@ -1,0 +1,106 @@
+"""Weights to start from: a file of tensors (safetensors or a torch state dict) goes in, a network that has them comes out.
+
+Nothing in the file is run. The classifier stays new, for the classes are others.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from labelsieve.errors import ToolError
+from labelsieve.nets.zoo import PREFIX, zoo_network
+
+NESTS = ("state_dict", "model_state_dict", "model", "network", "net", "weights")
+PREFIXES = ("", "module.", "_orig_mod.", "model.", "body.", "backbone.", "encoder.", "network.", "0.network.", "module.model.")
+OWN_PREFIXES = ("model.", "body.")  # what our wrappers put before a wrapped network's names
+
+
+def pretrained_tensors(wanted: str, network_name: str) -> dict[str, Tensor]:
+    """The tensors in the file `wanted`, or for "zoo" those that timm has for the network (it may fetch them)."""
+    if wanted == "zoo":
+        name = network_name.removeprefix(PREFIX)
+        return dict(zoo_network(name, 3, 1000, pretrained=True).model.state_dict())
+    return read_weights(Path(wanted))
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """{name: tensor} of the file, or a `ToolError` that says why not."""
+    if not path.is_file():
+        raise ToolError(f"{path}: no such file of weights; check what --pretrained names")
+    try:
+        if path.suffix.lower() == ".safetensors":
+            return load_file(path)
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except SafetensorError as error:
+        raise ToolError(f"{path}: not a whole safetensors file ({error}); write or fetch it again") from None
+    except Exception as error:  # the reader fails in many ways on what is no file of its own
+        if "weights_only" in str(error) or "WeightsUnpickler" in str(error):
+            raise ToolError(
+                f"{path}: it holds more than weights, and running what a file says is not done here; save the weights alone: "
+                f"safetensors.torch.save_file(model.state_dict(), FILE)"
+            ) from None
+        said = " ".join(str(error).split())[:120]
+        raise ToolError(f"{path}: not readable as weights ({said}); give a .safetensors file or a torch state dict") from None
+    return _unwrapped(found, path)
+
+
+def _unwrapped(found: Any, path: Path) -> dict[str, Tensor]:
+    for name in NESTS:
+        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
+            found = found[name]
+    tensors = {str(k): v for k, v in found.items() if isinstance(v, Tensor)} if isinstance(found, Mapping) else {}
+    if not tensors:
+        raise ToolError(f"{path}: it holds no table of tensors; save model.state_dict()")
+    return tensors
+
+
+def start_from(network: nn.Module, tensors: Mapping[str, Tensor], place: str) -> int:
+    """Put the tensors into the network, all but its classifier's; how many were used. What is missing is an error.
+
+    A first convolution for three channels serves one channel by its sum.
+    """
+    wanted = _wanted(network)
+    given = max(
+        ({name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)} for prefix in PREFIXES),
+        key=lambda named: len(named.keys() & wanted.keys()),
+    )
+    missing = [name for name in wanted if name not in given and not name.endswith("num_batches_tracked")]
+    if missing:
+        raise ToolError(
+            f'{place}: {len(missing)} of {len(wanted)} weights of this network are not in it, the first is "{missing[0]}"; '
+            f"choose the --network that the weights were made for"
+        )
+    used = {name: _fitting(given[name], target, name, place) for name, target in wanted.items() if name in given}
+    with torch.no_grad():
+        for name, value in used.items():
+            wanted[name].copy_(value)
+    return len(used)
+
+
+def _wanted(network: nn.Module) -> dict[str, Tensor]:
+    """The network's tensors by the names that files use, less those of its classifier."""
+    classifier = getattr(network, "classifier", None)
+    new = {id(value) for value in classifier.parameters()} if isinstance(classifier, nn.Module) else set()
+    named = [(name, value) for name, value in (*network.named_parameters(), *network.named_buffers()) if id(value) not in new]
+    for prefix in OWN_PREFIXES:
+        if named and all(name.startswith(prefix) for name, _ in named):
+            return {name.removeprefix(prefix): value.data for name, value in named}
+    return {name: value.data for name, value in named}
+
+
+def _fitting(value: Tensor, target: Tensor, name: str, place: str) -> Tensor:
+    if value.shape == target.shape:
+        return value
+    if value.ndim == 4 and target.ndim == 4 and target.shape[1] == 1 and value.shape[0] == target.shape[0]:
+        summed = value.sum(1, keepdim=True)
+        if summed.shape == target.shape:
+            return summed
+    raise ToolError(
+        f'{place}: "{name}" is {tuple(value.shape)}, and this network has {tuple(target.shape)} there; choose the --network '
+        f"(and --size) that the weights were made for"
+    )

@@ -1,0 +1,77 @@
+"""The noise estimate: counts by hand, made clouds with known noise, and a network that has hardly learnt."""
+
+import pytest
+import torch
+
+from labelsieve.method.estimate import estimate_noise, lambda_for, votes, wrong_shares
+from labelsieve.method.evidence import Evidence
+
+
+def clouds(share: float, overlap: float, n: int = 3000, classes: int = 5, pair: bool = False) -> tuple[Evidence, torch.Tensor]:
+    """Gaussian clouds; `share` of the labels drawn from the other classes (or from the next one)."""
+    generator = torch.Generator().manual_seed(1)
+    truth = torch.randint(classes, (n,), generator=generator)
+    centres = 4 * torch.randn(classes, 16, generator=generator)
+    features = centres[truth] + overlap * torch.randn(n, 16, generator=generator)
+    step = torch.ones(n, dtype=torch.long) if pair else torch.randint(1, classes, (n,), generator=generator)
+    labels = torch.where(torch.rand(n, generator=generator) < share, (truth + step) % classes, truth)
+    probs = torch.full((n, classes), 1 / classes)
+    return Evidence(labels, torch.zeros(n), probs, features), truth
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.2, 0.4, 0.6])
+@pytest.mark.parametrize("overlap", [1.0, 6.0])
+def test_the_share_is_found_also_where_classes_overlap(share: float, overlap: float) -> None:
+    seen, truth = clouds(share, overlap)
+    found = estimate_noise([seen, seen])
+    assert found.share == pytest.approx(float((seen.labels != truth).double().mean()), abs=0.07)
+    assert found.low <= found.share <= found.high
+
+
+def test_wrong_labels_of_one_direction_are_found_too() -> None:
+    seen, _ = clouds(0.3, 2.0, pair=True)
+    assert estimate_noise([seen]).share == pytest.approx(0.3, abs=0.05)
+
+
+def test_classes_that_are_clean_are_told_from_those_that_are_not() -> None:
+    seen, truth = clouds(0.0, 1.5)
+    labels = seen.labels.clone()
+    twos = torch.nonzero(truth == 2).flatten()
+    labels[twos[: len(twos) * 3 // 10]] = 3
+    found = estimate_noise([Evidence(labels, seen.losses, seen.probs, seen.features)])
+    # 3 of 10 twos among the threes: about 23 of 100 labels "3" are wrong
+    assert found.by_class[3] == pytest.approx(0.23, abs=0.06) and max(found.by_class[k] for k in (0, 1, 4)) < 0.05
+
+
+def test_a_sample_does_not_vote_on_itself() -> None:
+    """Two far points that are alone in their class: each is surrounded by the other class."""
+    features = torch.tensor([[1.0, 0.0], [1.0, 0.01], [1.0, 0.02], [1.0, 0.015]])
+    labels = torch.tensor([0, 0, 0, 1])
+    given, shares = votes(Evidence(labels, torch.zeros(4), torch.full((4, 2), 0.5), features))
+    assert float(shares[given == 1][0, 0]) == 1.0
+
+
+def test_joint_by_hand() -> None:
+    """Class 0 is voted for four samples, one of them given 1; class 1 for two, both given 1."""
+    given = torch.tensor([0, 0, 0, 1, 1, 1])
+    shares = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.95, 0.05], [0.2, 0.8], [0.1, 0.9]])
+    whole, by_class = wrong_shares(given, shares, 2, sure=1.0)
+    assert whole == pytest.approx(1 / 6)
+    assert by_class.tolist() == pytest.approx([0, 1 / 3])
+    surest, _ = wrong_shares(given, shares, 2, sure=0.25)  # the surest vote for 0 is the one that was given 1
+    assert surest == pytest.approx(4 / 6)
+
+
+def test_odd_evidence_does_not_stop_it() -> None:
+    nothing = torch.full((3, 4), torch.nan)
+    found = estimate_noise([Evidence(torch.tensor([0, 1, 1]), torch.zeros(3), torch.full((3, 2), 0.5), nothing)])
+    assert 0 <= found.low <= found.share <= found.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("share", "classes", "expected"),
+    [(0.18, 10, 0), (0.45, 10, 25), (0.72, 10, 25), (0.81, 10, 50), (0.198, 100, 25), (0.495, 100, 150), (0.89, 100, 150)],
+)
+def test_the_rule_gives_the_benchmarks_own_values(share: float, classes: int, expected: float) -> None:
+    """What symmetric noise of 20, 50, 80, 90 % makes wrong among 10, and of 20, 50, 90 % among 100 classes."""
+    assert lambda_for(share, classes) == expected
