@@ -173,11 +173,18 @@ def test_evaluate_finds_the_accuracy_of_the_last_epoch(shell: Shell, finished: P
 
 def test_evaluate_says_what_does_not_fit(tmp_path: Path, shell: Shell, finished: Path) -> None:
     other = shell("evaluate", finished, "digits")
-    assert other.code == 1 and "do not fit this model" in other.err
+    assert other.code == 1 and 'class "3" is not one of the 3' in other.err
+    grown = {key: np.zeros((len(value), 9, 9), np.uint8) for key, value in pictures().items() if "images" in key}
+    larger = arrays_file(tmp_path / "larger.npz", **grown)
+    assert "(1, 8, 8)" in shell("evaluate", finished, larger).err
     without = {key: value for key, value in pictures().items() if not key.startswith("test")}
     np.savez(tmp_path / "untested.npz", **without)
     untested = shell("evaluate", finished, f"arrays:{tmp_path / 'untested.npz'}")
-    assert untested.code == 1 and "no test pictures" in untested.err
+    assert untested.code == 0 and "48 labelled pictures" in untested.out
+    run = tmp_path / "run"
+    shell("train", f"arrays:{tmp_path / 'untested.npz'}", "--out", run, *TINY)
+    nothing = shell("evaluate", run)
+    assert nothing.code == 1 and "no test pictures" in nothing.err
 
 
 def test_the_module_runs_as_the_command_does() -> None:

@@ -5,7 +5,21 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli import apply, bench, demo, doctor, evaluate, inspect, predict, presets, report, resume, train
+from labelsieve.cli import (
+    apply,
+    bench,
+    bench_cleanlab,
+    demo,
+    doctor,
+    evaluate,
+    export,
+    inspect,
+    predict,
+    presets,
+    report,
+    resume,
+    train,
+)
 from labelsieve.errors import ToolError
 from labelsieve.version import __version__
 
@@ -45,9 +59,11 @@ app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("apply")(apply.apply)
+app.command("export")(export.export)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
+app.command("bench-cleanlab")(bench_cleanlab.bench_cleanlab)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
 from labelsieve.errors import ToolError, UsageError
 
@@ -122,7 +122,7 @@ def _beside(path: Path, options: PictureOptions) -> Path:
     for name in (f"{path.stem}_labels.npy", *BESIDE):
         if (path.parent / name).is_file() and path.parent / name != path:
             return path.parent / name
-    raise UsageError(f"{path}: no labels beside it ({', '.join(BESIDE)}); name the file with labels_file")
+    raise UsageError(f"{path}: no labels beside it ({', '.join(BESIDE)}); name the file with {named('labels_file')}")
 
 
 def _label_file(path: Path, options: PictureOptions) -> Labels:

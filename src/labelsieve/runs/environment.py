@@ -12,7 +12,11 @@ from labelsieve.version import __version__
 PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors", "pyyaml", "typer", "rich", "pillow")
 
 # Optional parts: extra -> the packages it brings. The same as in pyproject.toml; a test holds them together.
-EXTRAS: dict[str, tuple[str, ...]] = {"tables": ("pyarrow",)}
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "tables": ("pyarrow",),
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "compare": ("cleanlab",),
+}
 
 
 def installed(name: str) -> str | None:

@@ -45,12 +45,12 @@ def resolve(
 def _following(config: Config, said: Set[str], own: bool) -> dict[str, Any]:
     """What follows from other settings where nothing was said about it.
 
-    One's own data are warmed up for 8 epochs, in short runs for a quarter of them, so that there is something left to find
+    One's own data are warmed up for 8 epochs, in short runs for a third of them, so that there is something left to find
     wrong labels in. Weights that have learnt already are changed with a tenth of the learning rate.
     """
     found: dict[str, Any] = {}
     if own and "training.warmup" not in said:
-        found["training.warmup"] = min(config.training.warmup, max(1, config.training.epochs // 4))
+        found["training.warmup"] = min(config.training.warmup, max(1, config.training.epochs // 3))
     if config.pretrained is not None and "training.lr" not in said:
         found["training.lr"] = config.training.lr / 10
     return found

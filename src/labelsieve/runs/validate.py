@@ -55,6 +55,8 @@ def validate(config: Config) -> None:
         ("engine.eval_batch", config.engine.eval_batch or None, 1, 1e6),
         ("output.checkpoint_seconds", config.output.checkpoint_seconds, 0, 1e9),
         ("output.history_mib", config.output.history_mib, 0, 1e6),
+        ("pictures.size", config.pictures.size, 4, 1024),
+        ("pictures.workers", config.pictures.workers, 1, 1024),
         ("seed", config.seed, 0, 2**63 - 1),
         ("data.noise_seed", config.data.noise_seed, 0, 2**63 - 1),
     ]

@@ -105,7 +105,7 @@ def test_another_encoding_is_named_by_line_and_can_be_given(folder: Path) -> Non
 FAULTS: dict[str, tuple[str, str]] = {
     "two label columns": ("path,label,class\nimg/0.png,a,b\n", '"label" and "class" would both do; choose one with label_column'),
     "two path columns": ("path,file,label\na,b,c\n", '"path" and "file" would both do; .* image_column'),
-    "no label column": ("path,lable\nimg/0.png,a\n", 'name one with label_column. The columns are "path", "lable"'),
+    "no label column": ("path,lable\nimg/0.png,a\n", 'name one with label_column \\(--label-column\\). The columns are "path", "lable"'),
     "no header": ("img/0.png,cat\nimg/1.png,dog\n", "no usual column name; name one with image_column"),
     "a column twice": ("path,label,label\na,b,c\n", '"label" and "label" would both do|two columns'),
     "missing labels": ("path,label\nimg/0.png,a\nimg/1.png,\nimg/2.png\n", "2 of 3 rows have no label, the first is row 2"),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.decode import PASSING
+from labelsieve.data.pictures.options import named
 from labelsieve.errors import ToolError
 
 HEADER = 128  # bytes before the pixels in an .npy of this kind
@@ -70,7 +71,7 @@ class PixelCache:
             if self.bytes > free:
                 raise ToolError(
                     f"{self.folder}: the decoded pictures need {self.bytes / 2**30:.2f} GiB and "
-                    f"{free / 2**30:.2f} GiB are free; choose a smaller size or another cache_dir"
+                    f"{free / 2**30:.2f} GiB are free; choose a smaller size or another {named('cache_dir')}"
                 )
             (self.folder / "done.jsonl").unlink(missing_ok=True)  # it belongs to pixels that are gone
             draft = self.folder / "pixels.draft"
@@ -139,7 +140,8 @@ def cache_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ToolError(
-            f"{folder}: the cache cannot be written ({error.strerror or error}); free some space or choose another cache_dir"
+            f"{folder}: the cache cannot be written ({error.strerror or error}); free some space or "
+            f"choose another {named('cache_dir')}"
         ) from None
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from labelsieve.data.pictures.options import named
 from labelsieve.errors import ToolError, UsageError, suggest
 
 IMAGE = (
@@ -27,7 +28,7 @@ def needed(columns: Sequence[str], given: str | None, usual: Sequence[str], opti
     found = optional(columns, given, usual, option, place)
     if found is None:
         listed = ", ".join(f'"{name}"' for name in columns) or "none"
-        raise UsageError(f"{place}: no usual column name; name one with {option}. The columns are {listed}")
+        raise UsageError(f"{place}: no usual column name; name one with {named(option)}. The columns are {listed}")
     return found
 
 
@@ -45,7 +46,7 @@ def optional(columns: Sequence[str], given: str | None, usual: Sequence[str], op
         found = [name for name in columns if name.strip().lower() in usual]
     if len(found) > 1:
         listed = " and ".join(f'"{name}"' for name in found)
-        raise UsageError(f"{place}: the columns {listed} would both do; choose one with {option}")
+        raise UsageError(f"{place}: the columns {listed} would both do; choose one with {named(option)}")
     if found and list(columns).count(found[0]) > 1:
         raise ToolError(f'{place}: two columns are named "{found[0]}"; rename one')
     return found[0] if found else None

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from labelsieve.data.pictures.options import named
 from labelsieve.data.pictures.origins import LEAVES, Index, Origin
 from labelsieve.errors import ToolError
 
@@ -101,7 +102,7 @@ def present(listing: Listing, strict: bool = False) -> Listing:
         raise ToolError(
             f"{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is "
             f'"{first.path}", looked for below {where}: {first.reason}. '
-            f"Give the folder that the paths start from as root, or allow paths outside of it"
+            f"Give the folder that the paths start from as {named('root')}, or allow paths outside of it: {named('outside')}"
         )
     return found
 
@@ -109,8 +110,8 @@ def present(listing: Listing, strict: bool = False) -> Listing:
 def leaves_root(place: Path, name: str, count: int) -> ToolError:
     more = f" ({count} such rows)" if count > 1 else ""
     return ToolError(
-        f'{place}: "{name}" leads out of the root folder{more}; put the pictures below it, give another root, '
-        f"or allow paths outside of it"
+        f'{place}: "{name}" leads out of the root folder{more}; put the pictures below it, give another {named("root")}, '
+        f"or allow paths outside of it: {named('outside')}"
     )
 
 

@@ -12,7 +12,7 @@ from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged, leaves_root, readable_name
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.tables import Table, open_table
 from labelsieve.errors import ToolError, suggest
@@ -64,7 +64,7 @@ def labelled(listing: Listing, labels: Labels, skip: bool) -> Listing:
     if not skip:
         raise ToolError(
             f"{listing.place}: {len(missing)} of {len(listing)} rows have no label, the first is row "
-            f"{missing[0] + 1}; fill them in, or leave such rows out with skip_unlabelled"
+            f"{missing[0] + 1}; fill them in, or leave such rows out with {named('skip_unlabelled')}"
         )
     if len(missing) == len(listing):
         raise ToolError(f"{listing.place}: no row has a label; is it the right label column?")
@@ -110,7 +110,7 @@ def ids_of(values: Sequence[Any], place: Path) -> list[str]:
     ids = []
     for row, value in enumerate(values):
         if value is None or value == "":
-            raise ToolError(f'{place}: row {row + 1} has no id; fill it in, or set id_column to "" to use the paths')
+            raise ToolError(f'{place}: row {row + 1} has no id; fill it in, or set {named("id_column")} to "" to use the paths')
         word = value if isinstance(value, str) else str(value)
         ids.append(word if word.isascii() else readable_name(word))
     return ids
@@ -125,7 +125,7 @@ def check_unique(ids: Sequence[str], place: Path, what: str) -> None:
             count = len(ids) - len(set(ids))
             raise ToolError(
                 f'{place}: the {what} "{name}" is in row {first[name] + 1} and again in row {row + 1} '
-                f"({count} rows too many); make each {what} unique, or name another id_column"
+                f"({count} rows too many); make each {what} unique, or name another {named('id_column')}"
             )
 
 
@@ -138,10 +138,10 @@ def splits_of(values: Sequence[Any], place: Path) -> NDArray[np.int8]:
             if word not in SPLIT_NAMES:
                 raise ToolError(
                     f'{place}: row {row + 1}: split "{value}" is not known{suggest(word, SPLIT_NAMES)}; '
-                    f'write train, val or test, or set split_column to "" to train on every row'
+                    f'write train, val or test, or set {named("split_column")} to "" to train on every row'
                 )
             known[value] = SPLIT_NAMES[word]
     found = np.fromiter((known[value] for value in values), np.int8, len(values))
     if not (found == TRAIN).any():
-        raise ToolError(f'{place}: no row is in the training split; set split_column to "" to train on every row')
+        raise ToolError(f'{place}: no row is in the training split; set {named("split_column")} to "" to train on every row')
     return found

@@ -6,6 +6,23 @@ from pathlib import Path
 from labelsieve.errors import UsageError, suggest
 
 FITS = ("crop", "squash")
+# How each choice that an error speaks of is made on the command line.
+FLAGS = {
+    "image_column": "--image-column",
+    "label_column": "--label-column",
+    "id_column": "--id-column",
+    "split_column": "--set pictures.split_column=",
+    "root": "--root",
+    "outside": "--set pictures.outside=true",
+    "skip_unlabelled": "--set pictures.skip_unlabelled=true",
+    "cache_dir": "--cache-dir",
+    "labels_file": "--set pictures.labels_file=FILE",
+}
+
+
+def named(option: str) -> str:
+    """A choice as Python and as the command line say it: `root (--root)`; other words stay as they are."""
+    return f"{option} ({FLAGS[option]})" if option in FLAGS else option
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from queue import SimpleQueue
 from typing import Any
 
+from labelsieve.data.pictures.options import named
 from labelsieve.data.pictures.tasks import Task, crashed, perform
 from labelsieve.errors import ToolError
 
@@ -82,7 +83,7 @@ def _here(task: Task) -> list[Any]:
 def _cannot_write(task: Task, why: str) -> ToolError:
     return ToolError(
         f"{task.get('file', 'cache')}: could not be written ({why}); free some space or choose another "
-        f"cache_dir, then start again: what is decoded is kept"
+        f"{named('cache_dir')}, then start again: what is decoded is kept"
     )
 
 

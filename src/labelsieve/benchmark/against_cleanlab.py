@@ -1,0 +1,229 @@
+"""labelsieve against cleanlab: the same data, noise and network; rankings of the wrong labels, time and memory come out.
+
+cleanlab gets probabilities from K-fold training of one network with plain cross-entropy, labelsieve trains as it does. Each
+works in a process of its own, so that peak memory is its own. True labels are looked at only after both have answered.
+"""
+
+import resource
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.data.augment import views_for
+from labelsieve.data.noisy_data import Truth
+from labelsieve.errors import ToolError
+from labelsieve.method.algorithm import Epoch, divide
+from labelsieve.method.stages import warm_up
+from labelsieve.runs.assemble import Rows, engine_for, learner_for, parts_for, recipe_for, rows_for
+from labelsieve.runs.config import Config, override
+from labelsieve.runs.outcome import label_issues
+from labelsieve.runs.train import Run, begin, drive, settled
+
+# cleanlab's own ways to score a label; the first is its default.
+CLEANLAB_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
+
+# Of a quick run: epochs of warm-up, and at most so many after it.
+QUICK_WARMUP, QUICK_EPOCHS = 3, 6
+
+
+@dataclass(frozen=True)
+class Task:
+    """What both are given. `budget` (seconds) bounds labelsieve; None lets it train as configured."""
+
+    config: Config
+    folds: int = 5
+    fold_epochs: int = 10
+    budget: float | None = None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How one of them did: shares of 1, seconds without imports and opening the data, MiB of the whole process."""
+
+    average_precision: float
+    best_score: float  # average precision of the best of its scores, chosen with the true labels: a bound, not a method
+    recall: float  # at the true number of wrong labels
+    seconds: float
+    cpu_seconds: float  # on a busy machine the fairer measure
+    peak_mib: float
+    flagged_precision: float | None  # of the labels it calls wrong, how many are
+    flagged_recall: float | None  # of the wrong ones, how many it calls so
+    other: dict[str, Any] = field(default_factory=dict)
+
+
+def compare(task: Task, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """Both in turn; with `quick`, labelsieve may take no longer than the K-fold training took."""
+    say(f"seed {task.config.seed}: cleanlab, {task.folds} folds of {task.fold_epochs} epochs")
+    theirs = in_child(by_cleanlab, task)
+    say(f"  average precision {theirs.average_precision:.4f}, {theirs.seconds:.1f} s; labelsieve")
+    ours = in_child(by_labelsieve, Task(task.config, task.folds, task.fold_epochs, theirs.seconds if quick else None))
+    say(f"  average precision {ours.average_precision:.4f}, {ours.seconds:.1f} s")
+    return {"seed": task.config.seed, "cleanlab": asdict(theirs), "labelsieve": asdict(ours)}
+
+
+def in_child(work: Callable[[Task], Ranking], task: Task) -> Ranking:
+    """The work in a fresh process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, task).result()
+
+
+def by_cleanlab(task: Task) -> Ranking:
+    """cleanlab's ranking of the given labels, from out-of-sample probabilities of our network."""
+    try:
+        from cleanlab.filter import find_label_issues
+        from cleanlab.rank import get_label_quality_scores
+    except ImportError:
+        raise ToolError('cleanlab is not installed: pip install "labelsieve[compare]"') from None
+    rows = rows_for(task.config)
+    wrong = wrong_labels(rows)
+    watch = Watch()
+    probs = out_of_sample(task, rows).double().numpy()
+    labels = rows.data.labels.numpy()
+    scores = {name: get_label_quality_scores(labels, probs, method=name) for name in CLEANLAB_SCORES}
+    flagged = find_label_issues(labels, probs, n_jobs=1)  # its worker processes need a parent that was not spawned itself
+    return watch.ranking(scores, flagged, wrong, {})
+
+
+def out_of_sample(task: Task, rows: Rows) -> Tensor:
+    """Softmax (N, K) of every row by a network that has not seen it: plain cross-entropy on weak views, fold by fold."""
+    from sklearn.model_selection import StratifiedKFold
+
+    wanted = {"method": "ce", "cleaner": "gmm-agn", "training.epochs": task.fold_epochs}
+    config, _ = settled(override(task.config, wanted), rows)
+    parts = parts_for(config, rows)  # sets threads and device as a run does
+    recipe, data = recipe_for(config), rows.data
+    views = views_for(data.shape, rows.collection.mirror, config.views.policy)
+    probs = torch.zeros(len(data), len(data.classes))
+    splits = StratifiedKFold(task.folds, shuffle=True, random_state=config.seed).split(np.zeros(len(data)), data.labels)
+    for number, (taken, held) in enumerate(splits):
+        engine = engine_for(config, data.rows(torch.from_numpy(taken)), views, parts.engine.device)
+        learner = learner_for(config, rows.collection, recipe, number, parts.engine.device)
+        engine.adopt(learner)
+        for epoch in range(task.fold_epochs):
+            learner.set_lr(recipe.lr_at(epoch))
+            warm_up(learner, recipe, epoch, engine)
+        probs[held] = engine.predict(learner, engine.place(data.images[held])).logits.softmax(1).cpu()
+    return probs
+
+
+def by_labelsieve(task: Task) -> Ranking:
+    """labelsieve's ranking, as it stands in issues.csv; measuring on test pictures, which is no part of it, is left out."""
+    config = task.config if task.budget is None else quick_config(task.config)
+    with TemporaryDirectory() as home:
+        run = begin(Path(home) / "run", config)
+        run.rows = replace(run.rows, test=None)
+        wrong = wrong_labels(run.rows)
+        watch = Watch()
+        last = last_division(run, task.budget, watch.seconds)
+        issues = label_issues(last, run.rows.data, run.parts.recipe, run.parts.learners, run.history, None)
+        place = np.empty(len(issues.order))
+        place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
+        return watch.ranking({"label_score": place}, issues.is_issue, wrong, {"epochs": last.index})
+
+
+def quick_config(config: Config) -> Config:
+    """A run that only ranks: a short warm-up, then as few mixed epochs as rank well (benchmark/scores_study.py)."""
+    warmup = min(config.training.warmup, QUICK_WARMUP)
+    return override(
+        config,
+        {
+            "training.warmup": warmup,
+            "training.epochs": warmup + QUICK_EPOCHS,
+            "training.lr_drop": 1.0,  # too short for the learning rate to drop
+            "cleaning.prototype_warmup": 0.0,
+        },
+    )
+
+
+def last_division(run: Run, budget: float | None, clock: Callable[[], float]) -> Epoch:
+    """Train to the end, or as far as fits into `budget` on the clock, and divide."""
+    seen: list[Epoch] = []
+    times = [clock()]
+
+    def late() -> bool:
+        """Would another epoch, were it as long as the longest so far, and a division go beyond the budget?"""
+        times.append(clock())
+        longest = max(after - before for before, after in pairwise(times))
+        return budget is not None and times[-1] - times[0] + 1.2 * longest > budget
+
+    for _ in drive(run, stop=late, watch=lambda epoch: seen.append(epoch)):
+        del seen[:-1]
+    if run.done:
+        return seen[-1]
+    parts = run.parts
+    last = Epoch(run.epoch, "final", (), *divide(parts.learners, parts.recipe, parts.engine, parts.pinned))
+    run.history.add(last.index, last.by_loss, last.by_prototype)
+    return last
+
+
+def wrong_labels(rows: Rows) -> np.ndarray:
+    if rows.truth is None:
+        raise ToolError(
+            "the true labels are not known, so there is nothing to measure; make noise on purpose with --noise sym:0.2"
+        )
+    truth: Truth = rows.truth
+    return (truth.labels != rows.data.labels).numpy()
+
+
+class Watch:
+    """Counts wall and CPU seconds from when it is made."""
+
+    def __init__(self) -> None:
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.wall
+
+    def ranking(self, scores: dict[str, np.ndarray], flagged: np.ndarray, wrong: np.ndarray, other: dict[str, Any]) -> Ranking:
+        """Stop the watch, then measure: the first score is the tool's own choice."""
+        seconds, cpu = self.seconds(), time.process_time() - self.cpu
+        both = int((flagged & wrong).sum())
+        found = {name: average_precision(score, wrong) for name, score in scores.items()}
+        first = next(iter(scores.values()))
+        return Ranking(
+            next(iter(found.values())),
+            max(found.values()),
+            recall_at_true_count(first, wrong),
+            seconds,
+            cpu,
+            peak_mib(),
+            both / int(flagged.sum()) if flagged.any() else None,
+            both / int(wrong.sum()) if wrong.any() else None,
+            other | {"flagged": int(flagged.sum()), "wrong": int(wrong.sum()), "samples": len(wrong), "scores": found},
+        )
+
+
+def means(found: list[dict[str, Any]]) -> dict[str, float]:
+    """Over seeds, of every figure that is always known."""
+    names = ("average_precision", "best_score", "recall", "seconds", "cpu_seconds", "peak_mib")
+    return {name: sum(each[name] for each in found) / len(found) for name in names}
+
+
+def lost(rows: list[dict[str, Any]]) -> str:
+    """In words: the settings and seeds in which labelsieve ranks no better than cleanlab's best score."""
+    theirs = [row for row in rows if row["labelsieve"]["average_precision"] <= row["cleanlab"]["best_score"]]
+    if not theirs:
+        return f"labelsieve ranks better in all {len(rows)} rows, also than the best of cleanlab's scores"
+    named = ", ".join(f"{row['noise']} seed {row['seed']}" for row in theirs)
+    return f"labelsieve ranks no better than the best of cleanlab's scores in {len(theirs)} of {len(rows)} rows: {named}"
+
+
+def peak_mib() -> float:
+    """The most memory this process has held. Linux keeps it by program; getrusage would count the parent's as well."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,22 @@
+"""How well does a score put wrong labels first? Scores (N,), low = suspicious, and what is wrong (N,) go in; shares come out."""
+
+import numpy as np
+from sklearn.metrics import average_precision_score
+
+
+def average_precision(score: np.ndarray, wrong: np.ndarray) -> float:
+    """Area under precision over recall of the wrong labels, most suspicious first; equal scores count as one step."""
+    return float(average_precision_score(wrong, -score))
+
+
+def recall_at_true_count(score: np.ndarray, wrong: np.ndarray) -> float:
+    """The share of all wrong labels among the first so many as there are wrong ones; here also the precision there."""
+    count = int(wrong.sum())
+    return float(wrong[np.argsort(score, kind="stable")[:count]].mean())
+
+
+def ranks(score: np.ndarray) -> np.ndarray:
+    """Places in [0, 1], the lowest score first; equal scores share the mean of their places."""
+    ordered = np.sort(score)
+    places = np.searchsorted(ordered, score, "left") + np.searchsorted(ordered, score, "right") - 1
+    return places / (2 * max(len(score) - 1, 1))

@@ -1,0 +1,70 @@
+"""`labelsieve bench-cleanlab DATA --noise SPEC`: who ranks wrong labels better on the same data and network, at what cost."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from labelsieve.cli.train import Settings
+
+
+def bench_cleanlab(
+    data: Annotated[str, typer.Argument(help="As for `labelsieve train`.")],
+    noise: Annotated[list[str] | None, typer.Option(help="Wrong labels to make on purpose, e.g. sym:0.2; repeatable.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on; each makes its own noise.")] = 3,
+    fold_epochs: Annotated[int, typer.Option(min=1, help="Epochs of plain training in each of cleanlab's folds.")] = 10,
+    folds: Annotated[int, typer.Option(min=2, help="How many folds.")] = 5,
+    quick: Annotated[bool, typer.Option("--quick", help="labelsieve may take no more time than the folds took.")] = False,
+    limit: Annotated[int | None, typer.Option(help="Use a fixed subset of this size.")] = None,
+    network: Annotated[str | None, typer.Option(help="The network of both; default: the data's own.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="labelsieve's epochs; default: the data's own.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    settings: Settings = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as well.")] = None,
+) -> None:
+    """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
+    from labelsieve.benchmark.against_cleanlab import Task, compare
+    from labelsieve.cli.console import console
+    from labelsieve.cli.train import absolute
+    from labelsieve.runs import atomic
+    from labelsieve.runs.resolve import resolve
+
+    rows = []
+    for spec in noise or ["none"]:
+        for seed in range(seeds):
+            options = {
+                "data.noise": spec,
+                "seed": seed,
+                "data.limit": limit,
+                "network": network,
+                "training.epochs": epochs,
+                "device": device,
+            }
+            config = resolve(absolute(data), options=options, settings=settings or ())
+            rows.append({"noise": spec} | compare(Task(config, folds, fold_epochs), quick, console.print))
+            if json_file is not None:  # after every seed: what was measured is not lost with what comes after it
+                facts = {"data": data, "limit": limit, "quick": quick, "folds": folds, "fold_epochs": fold_epochs, "rows": rows}
+                atomic.write_text(json_file, json.dumps(facts, indent=1) + "\n")
+    say(rows)
+
+
+def say(rows: list[dict[str, Any]]) -> None:
+    """A line for each noise and tool, means over seeds; rows that are lost are named."""
+    from rich.table import Table
+
+    from labelsieve.benchmark.against_cleanlab import lost, means
+    from labelsieve.cli.console import console
+
+    table = Table(title="means over seeds", title_justify="left")
+    heads = ("noise", "", "average precision", "its best score's", "recall", "seconds", "CPU seconds", "peak MiB")
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="left" if place < 2 else "right")
+    for spec in dict.fromkeys(row["noise"] for row in rows):
+        for tool in ("cleanlab", "labelsieve"):
+            found = means([row[tool] for row in rows if row["noise"] == spec])
+            shares = (f"{found[name]:.4f}" for name in ("average_precision", "best_score", "recall"))
+            costs = (f"{found[name]:.1f}" for name in ("seconds", "cpu_seconds", "peak_mib"))
+            table.add_row(spec, tool, *shares, *costs)
+    console.print(table)
+    console.print(lost(rows))

@@ -1,0 +1,20 @@
+"""`labelsieve export RUN --to TARGET`: a run's model or its findings, as files that other programs read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    to: Annotated[str, typer.Option(help="onnx, torch-export, cleanlab, fiftyone, labelstudio or huggingface.")],
+    out: Annotated[Path | None, typer.Option(help="The folder to make; default: RUN/export/TARGET.")] = None,
+    pixels: Annotated[str, typer.Option(help="Of a model's input: uint8 or float32, 0 to 255 either way.")] = "uint8",
+) -> None:
+    """Hand RUN on to another program; a model is run and compared before it is kept."""
+    from labelsieve.cli.console import console
+    from labelsieve.exports.export import export_run
+
+    done = export_run(run, to, out, pixels)
+    console.print(f"{done.path}: {done.words}")

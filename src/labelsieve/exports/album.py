@@ -1,0 +1,65 @@
+"""The pictures of an export: links to the user's files where samples are files, PNG files of the pixels where they are not."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from labelsieve.errors import ToolError
+from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.config import Config
+
+
+class Album:
+    """Puts the picture of a sample into a folder, under its row's number; the data are opened only when pixels are needed."""
+
+    def __init__(self, config: Config, paths: tuple[str, ...]) -> None:
+        self.config, self.paths = config, paths
+        self.root = root_of(config)
+        self.pixels: np.ndarray | None = None
+
+    def put(self, row: int, folder: Path) -> str:
+        """The name of the file that was made in `folder`."""
+        original = self.original(row)
+        if original is not None:
+            name = f"{row:07d}{original.suffix.lower()}"
+            try:
+                (folder / name).symlink_to(original)
+            except OSError:  # some file systems have no links
+                shutil.copyfile(original, folder / name)
+            return name
+        name = f"{row:07d}.png"
+        picture(self._pixels()[row]).save(folder / name)
+        return name
+
+    def original(self, row: int) -> Path | None:
+        """The user's own file, absolute, or None where there is none."""
+        if not self.paths[row]:
+            return None
+        path = (self.root or Path()) / self.paths[row]
+        return path.absolute() if path.is_file() else None
+
+    def _pixels(self) -> np.ndarray:
+        if self.pixels is None:
+            images = rows_for(self.config).data.images
+            if images.ndim != 4:
+                raise ToolError(
+                    f"{self.config.data.source}: these are vectors, which have no pictures to show; use --to cleanlab"
+                )
+            self.pixels = images.numpy()
+        return self.pixels
+
+
+def root_of(config: Config) -> Path | None:
+    """The folder that paths are relative to, for data that are files."""
+    name, _, place = config.data.source.partition(":")
+    if name != "pictures" or not place:
+        return None
+    path = Path(config.pictures.root or place).expanduser()
+    return path if path.is_dir() else path.parent
+
+
+def picture(pixels: np.ndarray) -> Image.Image:
+    """Bytes (C, H, W) as a picture: grey for one channel, colour for three; of others, the first."""
+    return Image.fromarray(pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0])

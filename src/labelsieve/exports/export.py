@@ -1,0 +1,93 @@
+"""`export_run`: a run folder and the name of a target go in, a new folder of checked files comes out. Nothing is overwritten."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelsieve.errors import ToolError, UsageError, suggest
+from labelsieve.exports import label_files, model_files
+from labelsieve.exports.album import Album
+from labelsieve.exports.sheet import read_sheet
+from labelsieve.runs import atomic
+from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.config import Config
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.model import Model, load_model
+
+MODELS: dict[str, Callable[[Model, Tensor, Path], model_files.Checked]] = {
+    "onnx": model_files.onnx_file,
+    "torch-export": model_files.torch_export_file,
+}
+LABELS = {
+    "fiftyone": label_files.fiftyone_files,
+    "labelstudio": label_files.labelstudio_files,
+    "huggingface": label_files.huggingface_files,
+}
+TARGETS = (*MODELS, "cleanlab", *LABELS)
+PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
+SAMPLES = 64  # pictures that a written model is held against
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Where the files are, and in words what was checked."""
+
+    path: Path
+    words: str
+
+
+def export_run(path: Path, target: str, out: Path | None = None, pixels: str = "uint8") -> Exported:
+    """Write what `target` wants into a new folder: `out`, or export/TARGET in the run folder."""
+    if target not in TARGETS:
+        raise UsageError(f'"{target}" is not a target{suggest(target, TARGETS)}; there are: {", ".join(TARGETS)}')
+    if pixels not in PIXELS:
+        raise UsageError(f'pixels are uint8 or float32, not "{pixels}"{suggest(pixels, PIXELS)}')
+    folder = RunFolder.open(path)
+    config = folder.read_config()
+    out = out or path / "export" / target
+    if out.exists() or out.is_symlink():
+        raise UsageError(f"{out}: it exists, and nothing is overwritten; choose another --out or remove it")
+    if target in MODELS:
+        return _export_model(config, load_model(path, torch.device("cpu")), target, out, pixels)
+    found = read_sheet(folder)
+    if target == "cleanlab":
+        atomic.write_folder(out, lambda draft: label_files.cleanlab_files(found, lambda: _probabilities(path, config), draft))
+    else:
+        atomic.write_folder(out, lambda draft: LABELS[target](found, Album(config, found.paths), draft))
+    return Exported(out, f"{len(found.ids)} samples, {int(found.is_issue.sum())} of them label issues")
+
+
+def _export_model(config: Config, model: Model, target: str, out: Path, pixels: str) -> Exported:
+    samples, which = sample_pictures(config, model, PIXELS[pixels])
+    found: list[model_files.Checked] = []
+
+    def write(draft: Path) -> None:
+        checked = MODELS[target](model, samples, draft)
+        found.append(checked)
+        label_files.write_json(draft / "model.json", model_files.model_facts(model, checked, samples))
+
+    atomic.write_folder(out, write)
+    return Exported(out, f"run on {len(samples)} {which}: answers differ from ours by at most {found[0].difference:.2g}")
+
+
+def sample_pictures(config: Config, model: Model, kind: torch.dtype) -> tuple[Tensor, str]:
+    """Some of the run's own samples, or made ones where its data cannot be opened here; and which of them, in words."""
+    try:
+        images = rows_for(config).data.images
+        chosen = images[torch.linspace(0, len(images) - 1, min(SAMPLES, len(images))).long()]
+        which = "samples of the run's data"
+    except ToolError:
+        generator = torch.Generator().manual_seed(0)
+        chosen = torch.randint(256, (SAMPLES, *model.shape), generator=generator)
+        which = "made samples (the run's data cannot be opened here)"
+    return chosen.to(torch.float32 if len(model.shape) != 3 else kind), which
+
+
+def _probabilities(path: Path, config: Config) -> np.ndarray:
+    """Mean softmax (N, K) of the run's networks on the rows they were trained on."""
+    probs: np.ndarray = load_model(path, torch.device("cpu")).probabilities(rows_for(config).data.images).double().numpy()
+    return probs / probs.sum(1, keepdims=True)

@@ -1,0 +1,116 @@
+"""A run's findings as files that other tools read: cleanlab, FiftyOne, Label Studio, Hugging Face. Plain text and arrays only."""
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from labelsieve.exports.album import Album
+from labelsieve.exports.sheet import Sheet
+from labelsieve.version import __version__
+
+# What the columns that are ours are called in every format.
+FACTS = ("id", "given_label", "suggested_label", "suggested_confidence", "label_score", "is_label_issue")
+
+
+def cleanlab_files(found: Sheet, probabilities: Callable[[], np.ndarray], folder: Path) -> None:
+    """`labels.npy` (N,) and `pred_probs.npy` (N, K), the two arguments of cleanlab's functions, and `label_issues.csv`.
+
+    The table has the columns of a `Datalab`'s label issues (is_label_issue, label_score, given_label, predicted_label), and
+    `label_quality`, as `CleanLearning` calls the score; row i is sample i. `classes.json` names class k. The probabilities
+    are the mean softmax of both networks, which have trained on these samples, though not on the labels they doubt.
+    """
+    np.save(folder / "labels.npy", found.given, allow_pickle=False)
+    np.save(folder / "pred_probs.npy", probabilities().astype(np.float64), allow_pickle=False)
+    write_json(folder / "classes.json", list(found.classes))
+    head = ("id", "is_label_issue", "label_score", "label_quality", "given_label", "predicted_label")
+    rows = []
+    for row in range(len(found.ids)):
+        fact = facts(found, row)
+        score = fact["label_score"]
+        rows.append((fact["id"], fact["is_label_issue"], score, score, fact["given_label"], fact["suggested_label"]))
+    write_csv(folder / "label_issues.csv", head, rows)
+
+
+def fiftyone_files(found: Sheet, album: Album, folder: Path) -> None:
+    """FiftyOne's image classification layout: `data/`, `labels.json` (given), `predictions.json` (suggested).
+
+    Both JSON files are {"classes": [...], "labels": {name of the picture without its ending: {"label", "confidence",
+    "attributes"}}}. Load with fiftyone.types.FiftyOneImageClassificationDataset: `Dataset.from_dir(DIR, label_field="given")`,
+    then `merge_dir(DIR, labels_path="predictions.json", label_field="suggested")`.
+    """
+    media = folder / "data"
+    media.mkdir()
+    given, suggested = {}, {}
+    for row in range(len(found.ids)):
+        fact, key = facts(found, row), Path(album.put(row, media)).stem
+        more = {name: fact[name] for name in ("id", "label_score", "is_label_issue")}
+        given[key] = {"label": int(found.given[row]), "attributes": more}
+        suggested[key] = {"label": int(found.suggested[row]), "confidence": fact["suggested_confidence"], "attributes": more}
+    for name, labels in (("labels.json", given), ("predictions.json", suggested)):
+        write_json(folder / name, {"classes": list(found.classes), "labels": labels})
+
+
+def labelstudio_files(found: Sheet, album: Album, folder: Path) -> None:
+    """Label Studio's `tasks.json`, most suspicious first, and `labelling.xml`, the configuration it goes with.
+
+    A task shows the picture and the given label; the suggested one is its prediction (one of the choices). Pictures are in
+    `images/`, named as local files: serve DIR as LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT.
+    """
+    media = folder / "images"
+    media.mkdir()
+    tasks: list[dict[str, Any]] = []
+    for row in found.order.tolist():
+        fact = facts(found, row)
+        choice = {"from_name": "label", "to_name": "image", "type": "choices", "value": {"choices": [fact["suggested_label"]]}}
+        prediction = {"model_version": f"labelsieve {__version__}", "score": fact["suggested_confidence"], "result": [choice]}
+        image = f"/data/local-files/?d=images/{album.put(row, media)}"
+        tasks.append({"data": {"image": image} | fact, "predictions": [prediction]})
+    write_json(folder / "tasks.json", tasks)
+    choices = "".join(f"    <Choice value={quoteattr(name)}/>\n" for name in found.classes)
+    (folder / "labelling.xml").write_text(
+        '<View>\n  <Image name="image" value="$image"/>\n  <Text name="given" value="given: $given_label"/>\n'
+        f'  <Choices name="label" toName="image" choice="single">\n{choices}  </Choices>\n</View>\n',
+        encoding="utf-8",
+    )
+
+
+def huggingface_files(found: Sheet, album: Album, folder: Path) -> None:
+    """An imagefolder for `datasets.load_dataset("imagefolder", data_dir=DIR)`: `train/metadata.csv` and the pictures beside it.
+
+    Columns: `file_name` as the library wants it, `label` (the given one, as the user wrote it), and ours.
+    """
+    media = folder / "train"
+    media.mkdir()
+    rows = []
+    for row in range(len(found.ids)):
+        fact = facts(found, row)
+        rows.append((album.put(row, media), fact["given_label"], *(fact[name] for name in FACTS if name != "given_label")))
+    write_csv(media / "metadata.csv", ("file_name", "label", *(name for name in FACTS if name != "given_label")), rows)
+
+
+def facts(found: Sheet, row: int) -> dict[str, Any]:
+    """What every format says of a sample, by `FACTS`."""
+    return {
+        "id": found.ids[row],
+        "given_label": found.classes[found.given[row]],
+        "suggested_label": found.classes[found.suggested[row]],
+        "suggested_confidence": round(float(found.confidence[row]), 6),
+        "label_score": round(float(found.score[row]), 6),
+        "is_label_issue": bool(found.is_issue[row]),
+    }
+
+
+def write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_csv(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(head)
+        writer.writerows(rows)

@@ -1,0 +1,127 @@
+"""A run's networks for other runtimes: a `Model` goes in; a file that was loaded back and gave the same answers comes out."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labelsieve.errors import ToolError
+from labelsieve.runs.model import Model
+
+TOLERANCE = 1e-4
+NEEDED = ("onnx", "onnxscript", "onnxruntime")
+
+
+class Ensemble(nn.Module):
+    """Pixels 0..255 (B, C, H, W), bytes or floats, in; mean softmax of both networks (B, K) out. It normalises itself."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(expert.network for expert in model.experts)
+        self.register_buffer("mean", model.mean)
+        self.register_buffer("std", model.std)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        x = (pixels.float() - self.mean) / self.std
+        return torch.stack([network(x)[0].softmax(1) for network in self.networks]).mean(0)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A written model and how far its answers are from ours, over so many samples."""
+
+    file: str
+    difference: float
+    samples: int
+
+
+def onnx_file(model: Model, samples: Tensor, folder: Path) -> Checked:
+    """`model.onnx`: input `pixels`, output `probabilities`, any batch size; run with onnxruntime and compared."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ToolError(f'{", ".join(missing)} not installed, which --to onnx needs: pip install "labelsieve[onnx]"')
+    path = folder / "model.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, about its parts; what matters is checked below
+        program = torch.onnx.export(
+            ensemble(model),
+            (samples[:2],),
+            input_names=["pixels"],
+            output_names=["probabilities"],
+            dynamic_shapes={"pixels": {0: torch.export.Dim("batch")}},
+            dynamo=True,
+            verbose=False,
+        )
+        assert program is not None
+        program.save(path, external_data=False)
+    return _checked(model, samples, path, _onnx_runner(path))
+
+
+def torch_export_file(model: Model, samples: Tensor, folder: Path) -> Checked:
+    """`model.pt2`: `torch.export.load(FILE).module()(pixels)` gives the probabilities, any batch size; loaded and compared."""
+    path = folder / "model.pt2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shapes = {"pixels": {0: torch.export.Dim("batch")}}
+        torch.export.save(torch.export.export(ensemble(model), (samples[:2],), dynamic_shapes=shapes), path)
+        loaded = torch.export.load(path).module()
+    return _checked(model, samples, path, loaded)
+
+
+def ensemble(model: Model) -> Ensemble:
+    return Ensemble(model).eval().requires_grad_(False)
+
+
+def _onnx_runner(path: Path) -> Callable[[Tensor], Tensor]:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return lambda pixels: torch.from_numpy(session.run(["probabilities"], {"pixels": pixels.numpy()})[0])
+
+
+@torch.no_grad()
+def _checked(model: Model, samples: Tensor, path: Path, run: Callable[[Tensor], Tensor]) -> Checked:
+    """Hold the file against our own answers, for all samples at once and for one alone."""
+    differences = []
+    for some in (samples, samples[:1]):
+        ours, theirs = model.probabilities(some), run(some)
+        differences.append(float((ours - theirs).abs().max()) if ours.shape == theirs.shape else float("inf"))
+    worst = max(differences)
+    if not worst <= TOLERANCE:
+        raise ToolError(
+            f"{path.name}: its answers differ from this model's by up to {worst:.2g} (at most {TOLERANCE:g} is allowed); "
+            f"nothing was written. Please report this with the versions that `labelsieve doctor` shows"
+        )
+    return Checked(path.name, worst, len(samples))
+
+
+def model_facts(model: Model, checked: Checked, samples: Tensor) -> dict[str, Any]:
+    """All that a program needs beside the file: input, output, class names, preprocessing, and the check's outcome."""
+    return {
+        "file": checked.file,
+        "input": {
+            "name": "pixels",
+            "type": str(samples.dtype).removeprefix("torch."),
+            "shape": ["batch", *model.shape],
+            "layout": "NCHW" if len(model.shape) == 3 else "NC",
+            "range": [0, 255] if len(model.shape) == 3 else None,
+        },
+        "preprocessing": {
+            "resize_to": list(model.shape[1:]) if len(model.shape) == 3 else None,
+            "fit": model.fit,  # crop: shorter side resized, middle kept; squash: both sides resized
+            "normalisation": "inside the model: give it plain values",
+            "mean": model.mean.flatten().tolist(),
+            "std": model.std.flatten().tolist(),
+        },
+        "output": {"name": "probabilities", "shape": ["batch", len(model.classes)], "meaning": "mean softmax of both networks"},
+        "classes": list(model.classes),
+        "checked": {"samples": checked.samples, "max_abs_difference": checked.difference},
+    }

@@ -1,0 +1,229 @@
+"""What is wrong with one's own data or with what is said of them: thing, place and remedy, without a traceback."""
+
+import csv
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Shell
+from cli.own import QUICK, folder
+from labelsieve.data.pictures import pool
+
+
+@pytest.fixture(autouse=True)
+def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(pool, "FEW", 10**6)
+
+
+@pytest.fixture
+def animals(tmp_path: Path) -> Path:
+    return folder(tmp_path / "animals", each=6)
+
+
+def test_a_name_that_is_no_data_is_answered_with_the_nearest(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    for verb, rest in (("train", ("--out", tmp_path / "run")), ("inspect", ())):
+        answer = shell(verb, "digist", *rest)
+        assert answer.code == 2 and 'did you mean "digits"' in answer.err and "class folders" in answer.err
+        lost = shell(verb, tmp_path / "animal", *rest)
+        assert lost.code == 2 and 'did you mean "animals"' in lost.err and str(tmp_path) in lost.err
+    assert not (tmp_path / "run").exists()
+
+
+def manifest(root: Path, text: str, name: str = "list.csv", encoding: str = "utf-8") -> Path:
+    path = root / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+GOOD = "".join(f"{name}/{k}.png,{name}\n" for name in ("cat", "dog", "cow") for k in range(6))
+TABLES: dict[str, tuple[str, tuple[object, ...], tuple[str, ...]]] = {
+    "no label column": ("path,what\n" + GOOD, (), ("--label-column", '"what"')),
+    "a column that is not there": ("path,label\n" + GOOD, ("--label-column", "lable"), ('did you mean "label"',)),
+    "two label columns": ("path,label,class\n" + "cat/0.png,a,b\n", (), ('"label" and "class"', "label_column")),
+    "a label missing": (
+        "path,label\n" + GOOD + "cat/x.png,\n",
+        (),
+        ("1 of 19 rows have no label", "row 19", "--set pictures.skip_unlabelled=true"),
+    ),
+    "a label misspelt": (
+        "path,label\n" + GOOD.replace("cow/5.png,cow", "cow/5.png,cwo"),
+        ("--classes", "cat,dog,cow"),
+        ('"cwo"', 'did you mean "cow"', "row 18"),
+    ),
+    "ids twice": ("path,label,id\n" + "cat/0.png,cat,1\ndog/0.png,dog,1\n", (), ('id "1"', "row 1", "row 2")),
+    "a path that leaves the root": ("path,label\n" + GOOD + "../../etc/passwd,cat\n", (), ("leads out of the root",)),
+    "nothing but a header": ("path,label\n", (), ("no rows",)),
+    "files that are all missing": ("path,label\nx.png,a\ny.png,b\n", (), ("none of its 2 pictures", "--root")),
+    "too many fields": ("path,label\ncat/0.png,cat,and,more\n", (), ("line 2", "double quotes")),
+    "one class": ("path,label\ncat/0.png,cat\ncat/1.png,cat\n", (), ("two",)),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+@pytest.mark.parametrize("verb", ["train", "inspect"])
+def test_tables_that_cannot_be_used(tmp_path: Path, shell: Shell, animals: Path, case: str, verb: str) -> None:
+    text, options, words = TABLES[case]
+    table = manifest(animals, text)
+    rest = ("--out", tmp_path / "run", *QUICK) if verb == "train" else ()
+    answer = shell(verb, table, *rest, *options)
+    assert answer.code in (1, 2), answer.out
+    for word in ("error: ", "list.csv", *words):
+        assert word in answer.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_table_in_another_encoding_and_with_a_mark(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    text = "path,label\n" + GOOD.replace(",cow", ",Kühe")
+    table = manifest(animals, text, encoding="cp1252")
+    wrong = shell("inspect", table)
+    assert wrong.code == 1 and "not UTF-8" in wrong.err and "cp1252" in wrong.err
+    right = shell("inspect", table, "--encoding", "cp1252")
+    assert right.code == 0 and '"Kühe": 6' in right.out
+    marked = shell("inspect", manifest(animals, "\ufeff" + text))
+    assert marked.code == 0 and '"Kühe": 6' in marked.out
+
+
+def test_a_few_missing_files_are_named_counted_and_left_out(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    table = manifest(animals, "path,label\n" + GOOD + "cat/none.png,cat\ndog/none.png,dog\n")
+    answer = shell("train", table, "--out", tmp_path / "run", *QUICK)
+    assert answer.code == 0, answer.err
+    assert "left out: 2 pictures" in answer.out
+    told = list(csv.DictReader((tmp_path / "run" / "left_out.csv").open(newline="")))
+    assert [(row["id"], row["reason"]) for row in told] == [
+        ("cat/none.png", "there is no such file"),
+        ("dog/none.png", "there is no such file"),
+    ]
+
+
+def stopped(shell: Shell, data: Path, out: Path) -> None:
+    assert shell("train", data, "--out", out, *QUICK, "--time-limit", "0.001s").code == 0
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "deleted": (lambda root: (root / "cat" / "3.png").unlink(), ("1 is gone", "cat/3.png")),
+    "broken": (lambda root: (root / "cat" / "3.png").write_bytes(b""), ("1 is gone", "cat/3.png (empty")),
+    "added": (lambda root: shutil.copy(root / "cat" / "3.png", root / "cat" / "new.png"), ("1 is new", "cat/new.png")),
+    "moved": (lambda root: (root / "cat" / "3.png").rename(root / "dog" / "x.png"), ("gone: cat/3.png", "new: dog/x.png")),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_pictures_that_changed_between_two_runs_are_named(tmp_path: Path, shell: Shell, animals: Path, case: str) -> None:
+    change, words = CHANGES[case]
+    stopped(shell, animals, tmp_path / "run")
+    kept = tmp_path / "kept"
+    shutil.copytree(animals, kept)
+    change(animals)
+    answer = shell("resume", tmp_path / "run")
+    assert answer.code == 1 and "not the data this run began with" in answer.err and "put the old data back" in answer.err
+    for word in words:
+        assert word in answer.err
+    back = shell("resume", tmp_path / "run", "--data", kept)
+    assert back.code == 0, back.err
+
+
+def test_pictures_deleted_while_a_run_goes_on_do_not_matter(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    from labelsieve.runs.resolve import resolve
+    from labelsieve.runs.train import begin, drive
+
+    settings = {"training.epochs": 2, "device": "cpu", "cleaning.dim": 8, "pictures.workers": 1}
+    run = begin(tmp_path / "run", resolve(f"pictures:{animals}", options=settings))
+    shutil.rmtree(animals)
+    for _ in drive(run):
+        pass
+    assert run.done and (tmp_path / "run" / "issues.csv").exists()
+
+
+def test_trusted_ids_are_pinned_and_unknown_ones_are_named(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    ids = tmp_path / "sure.txt"
+    ids.write_text("cat/0.png\n./dog/1.png\n\ncow/2.png\n")
+    answer = shell("train", animals, "--out", tmp_path / "run", *QUICK, "--trusted", ids)
+    assert answer.code == 0, answer.err
+    assert "3 labels are trusted" in answer.out
+    rows = {row["id"]: row for row in csv.DictReader((tmp_path / "run" / "issues.csv").open(newline=""))}
+    for name in ("cat/0.png", "dog/1.png", "cow/2.png"):
+        assert float(rows[name]["label_score"]) == 1 and rows[name]["is_label_issue"] == "False"
+    ids.write_text("cat/0.png\ncat/00.png\nelk/7.png\n")
+    wrong = shell("train", animals, "--out", tmp_path / "other", *QUICK, "--trusted", ids)
+    assert wrong.code == 1 and '"cat/00.png" is not in the data' in wrong.err
+    assert 'did you mean "cat/0.png"' in wrong.err and "2 such ids" in wrong.err
+    changed = shell("resume", tmp_path / "run")
+    assert changed.code == 1 and '"cat/00.png"' in changed.err
+    ids.write_text("cat/0.png\n")
+    other = shell("resume", tmp_path / "run")
+    assert other.code == 1 and "trusted ids" in other.err
+
+
+@pytest.mark.parametrize("text", ["id,why\ncat/0.png,seen\n", "path\ncat/0.png\n", "cat/0.png\n"])
+def test_trusted_ids_in_tables(tmp_path: Path, shell: Shell, animals: Path, text: str) -> None:
+    table = manifest(tmp_path, text, "sure.csv")
+    answer = shell("train", animals, "--out", tmp_path / "run", "--dry-run", "--trusted", table)
+    assert answer.code == 0, answer.err
+
+
+PRIORS = {
+    "class,frequency\ncat,1\ndog,1\n": ('no frequency for "cow"',),
+    "class,frequency\ncat,1\ndog,1\ncow,0\n": ('"cow"', "above 0"),
+    "class,frequency\ncat,1\ndgo,1\ncow,1\n": ('did you mean "dog"',),
+    "class,frequency\ncat,1\ndog,1\ncow,many\n": ("'many'",),
+    "class,frequency\ncat,1\ncat,1\ndog,1\ncow,1\n": ("twice",),
+    "name,n\ncat,1\n": ("class",),
+}
+
+
+@pytest.mark.parametrize("text", PRIORS)
+def test_priors_that_cannot_be_used(tmp_path: Path, shell: Shell, animals: Path, text: str) -> None:
+    table = manifest(tmp_path, text, "prior.csv")
+    answer = shell("train", animals, "--out", tmp_path / "run", *QUICK, "--prior", table)
+    assert answer.code in (1, 2) and "prior.csv" in answer.err
+    for word in PRIORS[text]:
+        assert word in answer.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", ["--trusted", "--prior", "--val", "--root", "--pretrained"])
+def test_files_that_are_named_and_missing(tmp_path: Path, shell: Shell, animals: Path, option: str) -> None:
+    answer = shell("train", animals, "--out", tmp_path / "run", *QUICK, option, tmp_path / "nowhere")
+    assert answer.code == 1 and "nowhere" in answer.err and option in answer.err
+    assert not (tmp_path / "run").exists() and not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--network", "rsnet18"), 'did you mean "resnet18"'),
+        (("--pretrained", "zoo"), "timm:NAME"),
+        (("--size", 2), "4..1024"),
+        (("--classes", "cat"), "at least two"),
+        (("--set", "pictures.fit=stretch"), "crop or squash"),
+        (("--cache-dir", "/proc/nothing"), "cache"),
+    ],
+)
+def test_options_that_cannot_be(tmp_path: Path, shell: Shell, animals: Path, words: tuple[object, ...], said: str) -> None:
+    answer = shell("train", animals, "--out", tmp_path / "run", *QUICK, *words)
+    assert answer.code in (1, 2) and said in answer.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_names_with_quotes_newlines_and_markup(tmp_path: Path, shell: Shell) -> None:
+    names = ('a "b"', "<b>&amp;<script>", "two\nlines")
+    root = folder(tmp_path / "odd", classes=names, each=6)
+    assert shell("inspect", root).code == 0
+    out = tmp_path / "run"
+    answer = shell("train", root, "--out", out, *QUICK)
+    assert answer.code == 0, answer.err
+    given = {row["given_label"] for row in csv.DictReader((out / "issues.csv").open(newline=""))}
+    assert given == set(names)
+    said = shell("predict", out, root / names[2], "--top", 1)
+    assert [Path(row["path"]).parent.name for row in csv.DictReader(said.out.splitlines(keepends=True))] == [names[2]] * 6
+
+
+def test_uneven_and_few_classes_work_and_are_warned_of(tmp_path: Path, shell: Shell) -> None:
+    root = folder(tmp_path / "set", classes=("many",), each=60)
+    folder(tmp_path / "set", classes=("few", "few"), each=2)
+    answer = shell("train", root, "--out", tmp_path / "run", *QUICK)
+    assert answer.code == 0, answer.err
+    assert "30 times the smallest" in answer.out and '"few": 2' in answer.out and "62 samples are few" in answer.out

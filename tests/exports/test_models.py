@@ -1,0 +1,97 @@
+"""Exported models answer as ours do, for any batch size; one that does not is never kept."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.exports import model_files
+from labelsieve.exports.export import export_run
+from labelsieve.runs.model import load_model
+from runs.tiny import pictures
+
+
+def some_pixels(count: int) -> torch.Tensor:
+    return torch.from_numpy(pictures(count, seed=5)["images"]).unsqueeze(1)
+
+
+def ours(run: Path, pixels: torch.Tensor) -> torch.Tensor:
+    return load_model(run, torch.device("cpu")).probabilities(pixels)
+
+
+def test_torch_export_gives_our_answers_on_pictures_it_has_not_seen(run: Path) -> None:
+    done = export_run(run, "torch-export")
+    assert done.path == run / "export" / "torch-export" and "samples of the run's data" in done.words
+    loaded = torch.export.load(done.path / "model.pt2").module()
+    for count in (1, 5):
+        assert torch.allclose(loaded(some_pixels(count)), ours(run, some_pixels(count)), atol=1e-6)
+    facts = json.loads((done.path / "model.json").read_text())
+    assert facts["classes"] == ["0", "1", "2"]
+    assert facts["input"] == {
+        "name": "pixels",
+        "type": "uint8",
+        "shape": ["batch", 1, 8, 8],
+        "layout": "NCHW",
+        "range": [0, 255],
+    }
+    assert facts["checked"]["max_abs_difference"] <= 1e-4
+
+
+def test_onnx_gives_our_answers_and_takes_floats_when_asked(run: Path) -> None:
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    done = export_run(run, "onnx", pixels="float32")
+    session = runtime.InferenceSession(done.path / "model.onnx", providers=["CPUExecutionProvider"])
+    assert [(i.name, i.type) for i in session.get_inputs()] == [("pixels", "tensor(float)")]
+    for count in (1, 5):
+        (found,) = session.run(None, {"pixels": some_pixels(count).float().numpy()})
+        assert np.allclose(found, ours(run, some_pixels(count)).numpy(), atol=1e-5)
+    assert sorted(path.name for path in done.path.iterdir()) == ["model.json", "model.onnx"]
+
+
+def test_a_model_that_answers_otherwise_is_refused_and_nothing_is_left(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shifted(model_files.Ensemble):
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            return super().forward(pixels) + 2e-4
+
+    monkeypatch.setattr(model_files, "Ensemble", Shifted)
+    with pytest.raises(ToolError, match="differ from this model's by up to 0.0002"):
+        export_run(run, "torch-export")
+    assert list((run / "export").iterdir()) == []
+
+
+def test_without_the_data_made_samples_are_used_and_said(finished: Path, run: Path, tmp_path: Path) -> None:
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("stripes.npz", "gone.npz"))
+    assert "cannot be opened here" in export_run(run, "torch-export", tmp_path / "here").words
+
+
+def test_nothing_is_overwritten(run: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    with pytest.raises(UsageError, match="nothing is overwritten"):
+        export_run(run, "torch-export", taken)
+    assert list(taken.iterdir()) == []
+
+
+def test_an_unknown_target_is_named_with_the_nearest(run: Path) -> None:
+    with pytest.raises(UsageError, match='did you mean "labelstudio"'):
+        export_run(run, "label-studio")
+    with pytest.raises(UsageError, match="uint8 or float32"):
+        export_run(run, "onnx", pixels="int8")
+
+
+def test_missing_packages_are_named_with_the_extra(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_files, "NEEDED", ("onnx", "no_such_package"))
+    with pytest.raises(ToolError, match=r"no_such_package not installed.*labelsieve\[onnx\]"):
+        export_run(run, "onnx")
+
+
+def test_a_run_without_a_model_says_so(run: Path) -> None:
+    shutil.move(run / "model.safetensors", run / "elsewhere")
+    with pytest.raises(ToolError, match="resume"):
+        export_run(run, "torch-export")
