@@ -82,7 +82,6 @@ class Collection:
     mirror: bool = True
     groups: tuple[int, ...] | None = None
     paths: tuple[str, ...] | None = None
-    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def checked(data: NoisyData, place: str) -> NoisyData:
