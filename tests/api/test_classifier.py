@@ -21,6 +21,7 @@ NAMES = np.array(["cat", "dog", "owl"])
 EXCEPTIONS: dict[str, str] = {}
 
 
+@pytest.mark.slow  # some fifty checks, most of which train several times
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks([NoisyLabelClassifier(epochs=6, random_state=0)], expected_failed_checks=lambda _: EXCEPTIONS)
 def test_scikit_learns_contract(estimator: Any, check: Any) -> None:
