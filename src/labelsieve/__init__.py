@@ -1,5 +1,43 @@
-"""labelsieve: train on wrong labels, and get the list of the wrong ones back."""
+"""labelsieve: train on wrong labels, and get the list of the wrong ones back.
+
+What is heavy (torch, scikit-learn) is loaded when it is first asked for, so that importing labelsieve stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from labelsieve.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from labelsieve.api.classifier import NoisyLabelClassifier
+    from labelsieve.api.find import find_label_issues
+    from labelsieve.api.issue_table import IssueTable
+    from labelsieve.method.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
+
+__all__ = [
+    "Evidence",
+    "IssueTable",
+    "MixtureCleaner",
+    "NoisyLabelClassifier",
+    "PrototypeCleaner",
+    "__version__",
+    "find_label_issues",
+]
+HOMES = {
+    "Evidence": "labelsieve.method.cleaners",
+    "IssueTable": "labelsieve.api.issue_table",
+    "MixtureCleaner": "labelsieve.method.cleaners",
+    "NoisyLabelClassifier": "labelsieve.api.classifier",
+    "PrototypeCleaner": "labelsieve.method.cleaners",
+    "find_label_issues": "labelsieve.api.find",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *HOMES})

@@ -4,8 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from labelsieve.benchmark.scores_study import Trail, candidates, judged, trained
+from labelsieve.benchmark.scores_study import CHOSEN, Trail, candidates, judged, trained
+from labelsieve.method.algorithm import Epoch
+from labelsieve.method.evidence import Evidence
+from labelsieve.runs.history import ScoreHistory
+from labelsieve.runs.label_score import label_score
 from runs.tiny import SETTINGS, arrays_file
 
 
@@ -28,14 +33,31 @@ def made_trail(epochs: int = 4) -> Trail:
 
 def test_candidates_see_what_they_name() -> None:
     found = judged(made_trail())
-    assert found["prototype chance"] == (1.0, 1.0)
-    assert found["softmax share"][0] == pytest.approx(1 / 3)
-    assert candidates(made_trail())["prototype chance, all epochs"].tolist() == pytest.approx([1.9 / 3, 0.9, 0.9])
+    assert found["prototype chance, last epoch"] == (1.0, 1.0)
+    assert found["softmax share, last epoch"][0] == pytest.approx(1 / 3)
+    scores = candidates(made_trail())
+    assert scores["prototype chance, all"].tolist() == pytest.approx([1.9 / 3, 0.9, 0.9])
+    weighted = (1 * 0.9 + 2 * 0.9 + 3 * 0.1) / 6
+    assert scores["prototype chance, all, later ones more"][0] == pytest.approx(weighted)
+    assert scores[CHOSEN][0] == pytest.approx(((weighted + 0.9) / 2 + 0.9) / 2)
+
+
+def test_the_chosen_candidate_is_what_a_run_writes() -> None:
+    """The same numbers, once from a trail and once from what a run keeps (in half precision)."""
+    trail = made_trail()
+    history = ScoreHistory(3, 1)
+    labels, probs = torch.zeros(3, dtype=torch.long), torch.full((3, 2), 0.9)
+    seen = tuple(Evidence(labels, torch.zeros(3), probs, torch.zeros(3, 1)) for _ in range(2))
+    for epoch in range(1, 4):
+        by_loss, by_prototype = (tuple(torch.from_numpy(table[epoch])) for table in (trail.by_loss, trail.by_prototype))
+        history.add(epoch, by_loss, by_prototype)
+    last = Epoch(3, "final", (), seen, by_loss, by_prototype)
+    assert label_score(last, history).tolist() == pytest.approx(candidates(trail)[CHOSEN].tolist(), abs=1e-3)
 
 
 def test_a_trail_can_be_cut_short() -> None:
     short = made_trail().until(3)
-    assert short.share.shape == (3, 2, 3) and judged(short)["prototype chance"][0] == pytest.approx(1 / 3)
+    assert short.share.shape == (3, 2, 3) and judged(short)["prototype chance, last epoch"][0] == pytest.approx(1 / 3)
 
 
 def test_a_trail_is_trained_once_and_holds_the_warm_up_too(tmp_path: Path) -> None:

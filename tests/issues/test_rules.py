@@ -45,6 +45,7 @@ def judged(row: dict[str, object], **more: object) -> tuple[str, str]:
         (STRANGE, {"best": 0.1, "confidence": 0.29}, ("like none", "drop")),
         (STRANGE, {"best": 0.1, "doubted": False, "differs": False}, ("fine", "keep")),
         (STRANGE, {"best": np.nan}, ("ambiguous", "review")),  # without prototypes nothing is like none
+        (FINE, {"differs": True, "score": 1.0}, ("fine", "keep")),  # trusted by the user
         (FINE, {"differs": True}, ("ambiguous", "review")),  # the score trusts what the networks do not say
         (FINE, {"doubted": True, "score": 0.3}, ("ambiguous", "review")),  # the networks say what the score doubts
     ],

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from labelsieve.errors import UsageError
-from labelsieve.nets import NETWORKS, build
+from labelsieve.nets import NETWORKS, VECTOR_NETWORKS, build
 from labelsieve.nets.preact import PreActBlock, PreActResNet18
 
 CASES = [("small", size) for size in (8, 28, 32, 33)] + [("small-wide", 8), ("small-wide", 33)]
@@ -127,3 +127,18 @@ def test_nothing_is_normalised_or_activated_before_the_pooling() -> None:
     _, v = network(x)
     torch.testing.assert_close(v, inner.sum((2, 3)) / 16, rtol=1e-3, atol=1e-4)
     assert float(v.min()) < 0  # an activation would have left none below 0
+
+
+@pytest.mark.parametrize("name", VECTOR_NETWORKS)
+def test_networks_for_vectors(name: str) -> None:
+    network = build(name, 5, 7, seed=1)
+    x = torch.randn(4, 5)
+    kept = x.clone()
+    logits, v = network(x)
+    assert torch.equal(x, kept)
+    assert logits.shape == (4, 7) and v.shape == (4, network.features) and bool((v >= 0).all())
+    torch.testing.assert_close(network.classifier(v), logits)
+    logits.square().mean().backward()
+    assert all(p.grad is not None and float(p.grad.abs().sum()) > 0 for p in network.parameters())
+    assert torch.equal(build(name, 5, 7, seed=1).classifier.weight, network.classifier.weight)
+    assert not torch.equal(build(name, 5, 7, seed=2).classifier.weight, network.classifier.weight)

@@ -54,7 +54,7 @@ def test_naming_data_and_noise_gives_the_same_cell(name: str) -> None:
 
 
 def test_every_preset_is_resolved_and_described() -> None:
-    assert set(TABLE) | {"digits", "fashion-mnist"} == set(PRESETS)
+    assert set(TABLE) | {"digits", "fashion-mnist", "vectors"} == set(PRESETS)
     for name in PRESETS:
         assert resolve("digits", named=name).data.source == "digits"
         assert len(describe(name)) > 20

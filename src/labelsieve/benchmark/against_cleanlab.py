@@ -20,12 +20,11 @@ import torch
 from torch import Tensor
 
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
-from labelsieve.data.augment import views_for
 from labelsieve.data.noisy_data import Truth
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Epoch, divide
 from labelsieve.method.stages import warm_up
-from labelsieve.runs.assemble import Rows, engine_for, learner_for, parts_for, recipe_for, rows_for
+from labelsieve.runs.assemble import Rows, engine_for, learner_for, parts_for, recipe_for, rows_for, views_of
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.outcome import label_issues
 from labelsieve.runs.train import Run, begin, drive, settled
@@ -103,7 +102,7 @@ def out_of_sample(task: Task, rows: Rows) -> Tensor:
     config, _ = settled(override(task.config, wanted), rows)
     parts = parts_for(config, rows)  # sets threads and device as a run does
     recipe, data = recipe_for(config), rows.data
-    views = views_for(data.shape, rows.collection.mirror, config.views.policy)
+    views = views_of(rows.collection, config.views.policy)
     probs = torch.zeros(len(data), len(data.classes))
     splits = StratifiedKFold(task.folds, shuffle=True, random_state=config.seed).split(np.zeros(len(data)), data.labels)
     for number, (taken, held) in enumerate(splits):
@@ -129,7 +128,8 @@ def by_labelsieve(task: Task) -> Ranking:
         issues = label_issues(last, run.rows.data, run.parts.recipe, run.parts.learners, run.history, None)
         place = np.empty(len(issues.order))
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
-        return watch.ranking({"label_score": place}, issues.is_issue, wrong, {"epochs": last.index})
+        plain = torch.stack(last.by_prototype or last.by_loss).mean(0).cpu().numpy()
+        return watch.ranking({"label_score": place, "last chance": plain}, issues.is_issue, wrong, {"epochs": last.index})
 
 
 def quick_config(config: Config) -> Config:

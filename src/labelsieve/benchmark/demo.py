@@ -149,6 +149,6 @@ def _settings(run: Run) -> dict[str, str]:
         "cleaner": config.cleaner,
         "batch": str(config.training.batch),
         "learning rate": f"{config.training.lr:g}",
-        "lambda_u": f"{config.training.lambda_u:g}",
+        "lambda_u": f"{run.parts.recipe.lambda_u:g}",
         "seed": str(config.seed),
     }

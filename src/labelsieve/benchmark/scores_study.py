@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
 from labelsieve.runs import atomic
 from labelsieve.runs.train import Run
+
+CHOSEN = "label_score: prototype + mixture chance, all, later ones more; and softmax share, last epoch"
 
 
 @dataclass(frozen=True)
@@ -81,46 +83,49 @@ def _margin(probs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return (_own(probs, labels) - others + 1) / 2
 
 
-def _last(column: np.ndarray, divided: np.ndarray, count: int | None = None) -> np.ndarray:
-    """Mean over the networks and the last `count` divided epochs (all of them: None)."""
-    kept = column[divided] if divided.any() else column
-    return kept[-count if count else None :].mean((0, 1))
+WORDS = {
+    "P": "prototype chance",
+    "M": "mixture chance",
+    "S": "softmax share",
+    "Q": "prototypes' softmax share",
+    "G": "softmax margin",
+}
+# Opinions whose mean is a score, by their letters above.
+MIXES = ("P", "M", "S", "Q", "G", "PM", "PS", "MS", "QS", "PMS")
+
+
+def windows(count: int) -> dict[str, np.ndarray]:
+    """How much each of `count` divisions weighs, (count,), by name."""
+    steps = np.arange(1, count + 1)
+    found = {
+        "last epoch": steps == count,
+        "last 5": steps > count - 5,
+        "second half": steps > count // 2,
+        "all": steps > 0,
+        "all, later ones more": steps,
+    }
+    return {name: weights / weights.sum() for name, weights in found.items()}
 
 
 def candidates(trail: Trail) -> dict[str, np.ndarray]:
-    """Every score that is compared, (N,), low = suspicious."""
-    d, every = trail.divided, np.ones_like(trail.divided)
-    prototype, share, margin = (_last(column, d, 1) for column in (trail.by_prototype, trail.share, trail.margin))
-    long = {name: _last(getattr(trail, name), d) for name in ("by_loss", "by_prototype", "share", "margin", "prototype_share")}
-    five = {name: _last(getattr(trail, name), d, 5) for name in ("by_loss", "by_prototype", "share", "margin")}
-    whole = _last(trail.share, every)
-    return {
-        "prototype chance": prototype,
-        "mixture chance": _last(trail.by_loss, d, 1),
-        "softmax share": share,
-        "softmax margin": margin,
-        "prototype softmax share": _last(trail.prototype_share, d, 1),
-        "least of both networks' prototype chances": trail.by_prototype[-1].min(0),
-        "mean of prototype chance and share": (prototype + share) / 2,
-        "rank mean of prototype chance and share": ranks(prototype) + ranks(share),
-        "geometric mean of prototype chance and share": np.sqrt(prototype * share),
-        "prototype chance, last 5 epochs": five["by_prototype"],
-        "share, last 5 epochs": five["share"],
-        "mean of prototype chance and share, last 5 epochs": (five["by_prototype"] + five["share"]) / 2,
-        "mixture chance, all epochs": long["by_loss"],
-        "prototype chance, all epochs": long["by_prototype"],
-        "share, all epochs": long["share"],
-        "share, warm-up too": whole,
-        "margin, all epochs": long["margin"],
-        "margin, warm-up too": _last(trail.margin, every),
-        "share in the warm-up": trail.share[~d].mean((0, 1)) if (~d).any() else share,
-        "prototype softmax share, all epochs": long["prototype_share"],
-        "mean of prototype chance and share, all epochs": (long["by_prototype"] + long["share"]) / 2,
-        "mean of prototype chance, share, and share over all epochs": (prototype + share + whole) / 3,
-        "mean of prototype and mixture chance and share, all epochs": (long["by_prototype"] + long["by_loss"] + long["share"])
-        / 3,
-        "rank mean of prototype chance and share, all epochs": ranks(long["by_prototype"]) + ranks(long["share"]),
-    }
+    """Every score that is compared, (N,), low = suspicious. Opinions are means over both networks."""
+    d = trail.divided if trail.divided.any() else np.ones_like(trail.divided)
+    tables = zip(WORDS, (trail.by_prototype, trail.by_loss, trail.share, trail.prototype_share, trail.margin))
+    columns = {letter: table[d].mean(1) for letter, table in tables}  # (S, N)
+    over = windows(int(d.sum()))
+    mean = {(letter, name): weights @ columns[letter] for letter in columns for name, weights in over.items()}
+    found: dict[str, Any] = {}
+    for mix in MIXES:
+        words = " + ".join(WORDS[letter] for letter in mix)
+        found |= {f"{words}, {name}": sum(mean[letter, name] for letter in mix) / len(mix) for name in over}
+    now, late = "last epoch", "all, later ones more"
+    found["ranks of prototype chance + softmax share, last epoch"] = ranks(mean["P", now]) + ranks(mean["S", now])
+    found["least prototype chance of both networks, last epoch"] = trail.by_prototype[d][-1].min(0)
+    found["prototype chance, all, later ones more + softmax share, last epoch"] = (mean["P", late] + mean["S", now]) / 2
+    found[CHOSEN] = ((mean["P", late] + mean["M", late]) / 2 + mean["S", now]) / 2
+    found["softmax share, warm-up too"] = trail.share.mean((0, 1))
+    found["softmax margin, warm-up too"] = trail.margin.mean((0, 1))
+    return found
 
 
 def judged(trail: Trail) -> dict[str, tuple[float, float]]:

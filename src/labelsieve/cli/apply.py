@@ -32,7 +32,7 @@ def apply(
 ) -> None:
     """Write RUN's data again with corrected labels. The original stays as it is; changes.csv says what changed and why."""
     from labelsieve.cli.console import console
-    from labelsieve.cli.train import absolute
+    from labelsieve.data.sources import source_at
     from labelsieve.errors import UsageError
     from labelsieve.issues.policy import Policy, read_decisions
     from labelsieve.runs.apply import apply_run
@@ -44,7 +44,7 @@ def apply(
     policy = Policy(relabel_above, drop_below)
     told = None if decisions is None else read_decisions(decisions)
     put = "copy" if copy else "symlink" if symlink else "hardlink"
-    done = apply_run(run, out, policy, told, put, absolute(data) if data else None)
+    done = apply_run(run, out, policy, told, put, source_at(data) if data else None)
     counts = ", ".join(f"{done.actions.get(name, 0)} {words}" for name, words in (("relabel", "relabelled"), ("drop", "dropped")))
     for note in done.notes:
         console.print(f"note: {note}")

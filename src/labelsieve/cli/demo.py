@@ -41,7 +41,7 @@ def say(summary: dict[str, dict[str, float | None]]) -> None:
     from labelsieve.benchmark.demo import NAMES
     from labelsieve.cli.console import console
 
-    table = Table(title="digits, 40 % symmetric noise", title_justify="left")
+    table = Table(title="digits, 40 % symmetric noise: test accuracy, and the wrong labels found", title_justify="left")
     for head in ("", "last", "best", "AUC", "precision", "recall"):
         table.add_column(head, justify="left" if not head else "right")
     for method, figures in summary.items():

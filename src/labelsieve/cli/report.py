@@ -15,7 +15,7 @@ def report(
 ) -> None:
     """Write a page on RUN: noise overall and by class, suspicious pictures, what to expect of checking, curves, settings."""
     from labelsieve.cli.console import console
-    from labelsieve.cli.train import absolute
+    from labelsieve.data.sources import source_at
     from labelsieve.report.run import run_page
     from labelsieve.runs import atomic
     from labelsieve.runs.folder import RunFolder
@@ -23,7 +23,7 @@ def report(
 
     place = RunFolder.open(run).report if out is None else out
     refuse_other_files(place)
-    found, remark = run_report(run, absolute(data) if data else None)
+    found, remark = run_report(run, source_at(data) if data else None)
     atomic.write_text(place, run_page(found))
     if remark:
         console.print(f"note: {remark}")

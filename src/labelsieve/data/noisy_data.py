@@ -1,4 +1,4 @@
-"""The spine: N rows of pictures and given labels. The row's index is the only join key.
+"""The spine: N rows of pictures or vectors and given labels. The row's index is the only join key.
 
 What is true (`Truth`) is kept in another object, so that nothing which trains or cleans can reach it: the
 method is handed a `NoisyData`, and a `NoisyData` has no true labels to give.
@@ -16,7 +16,10 @@ from labelsieve.errors import ToolError
 
 @dataclass(frozen=True)
 class NoisyData:
-    """Pictures as uint8 (N, C, H, W), given labels as int64 (N,) in 0..K-1, stable ids, class names."""
+    """Pictures as uint8 (N, C, H, W), given labels as int64 (N,) in 0..K-1, stable ids, class names.
+
+    Vectors stand where pictures stand, as float32 (N, D).
+    """
 
     images: Tensor
     labels: Tensor
@@ -27,10 +30,13 @@ class NoisyData:
         return len(self.labels)
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """One picture's shape: (C, H, W)."""
-        channels, height, width = self.images.shape[1:]
-        return channels, height, width
+    def shape(self) -> tuple[int, ...]:
+        """One picture's shape, (C, H, W), or one vector's, (D,)."""
+        return tuple(self.images.shape[1:])
+
+    @property
+    def are_vectors(self) -> bool:
+        return self.images.ndim == 2
 
     def relabelled(self, labels: Tensor) -> "NoisyData":
         return replace(self, labels=labels)
@@ -60,10 +66,11 @@ class Held:
 class Collection:
     """What a data source gives: rows to train on, what is known of them, and how to look at them.
 
-    `mean` and `std` are per channel, of pixels scaled to [0, 1]. `mirror` says whether a mirrored picture is
-    still the same thing (a mirrored cat is a cat, a mirrored digit is not a digit). `groups` (K,) gives each
-    class the number of its superclass, where the data set has superclasses. `paths` (N,) says where each training
-    row's picture lies, where it is a file; `left_out` tells (path, reason) of pictures that could not be used.
+    `mean` and `std` are per channel, of pixels scaled to [0, 1]; of vectors per dimension, as they are. `mirror`
+    says whether a mirrored picture is still the same thing (a mirrored cat is a cat, a mirrored digit is not a
+    digit). `groups` (K,) gives each class the number of its superclass, where the data set has superclasses.
+    `paths` (N,) says where each training row's picture lies, where it is a file; `left_out` tells (path, reason) of
+    pictures that could not be used.
     """
 
     name: str
@@ -75,7 +82,6 @@ class Collection:
     mirror: bool = True
     groups: tuple[int, ...] | None = None
     paths: tuple[str, ...] | None = None
-    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def checked(data: NoisyData, place: str) -> NoisyData:

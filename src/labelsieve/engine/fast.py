@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from labelsieve.data.augment import Views
+from labelsieve.data.augment import VectorViews, Views
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.capture import Captured
 from labelsieve.engine.plain import PlainEngine
@@ -54,7 +54,9 @@ def be_deterministic() -> None:
 
 
 class FastEngine(PlainEngine):
-    def __init__(self, data: NoisyData, views: Views, device: torch.device | str, eval_batch: int, speed: Speed) -> None:
+    def __init__(
+        self, data: NoisyData, views: Views | VectorViews, device: torch.device | str, eval_batch: int, speed: Speed
+    ) -> None:
         super().__init__(data, views, device, eval_batch)
         self.speed = speed
         self._see = torch.compile(see, dynamic=False) if speed.compile else see

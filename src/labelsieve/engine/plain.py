@@ -1,4 +1,4 @@
-"""The plain engine: pictures live on the device as one byte tensor, steps run as they are written.
+"""The plain engine: pictures live on the device as one byte tensor (vectors as floats), steps run as they are written.
 
 `NoisyData` and augmentation go in; views, evidence and predictions come out. It is the reference that any faster engine
 must agree with.
@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from labelsieve.data.augment import Views
+from labelsieve.data.augment import VectorViews, Views
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.method.equations import cross_entropies
 from labelsieve.method.evidence import Evidence
@@ -27,7 +27,9 @@ class Prediction:
 
 
 class PlainEngine:
-    def __init__(self, data: NoisyData, views: Views, device: torch.device | str = "cpu", eval_batch: int = 512) -> None:
+    def __init__(
+        self, data: NoisyData, views: Views | VectorViews, device: torch.device | str = "cpu", eval_batch: int = 512
+    ) -> None:
         self.device = torch.device(device)
         self.images = data.images.to(self.device)
         self.labels = data.labels.to(self.device)

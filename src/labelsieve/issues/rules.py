@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+TRUSTED = 1.0  # the score of labels that the user trusts
 # A label is relabelled without a person only when all of these hold, and both networks suggest the same class.
 RELABEL_SCORE = 0.2  # at most
 RELABEL_CONFIDENCE = 0.7  # at least
@@ -38,11 +39,11 @@ class Signs:
 
 
 def kinds(signs: Signs) -> np.ndarray:
-    """(N,) of KINDS. Not doubted and not contradicted: fine. Else like none, else ambiguous, else mislabelled.
+    """(N,) of KINDS. Trusted, or neither doubted nor contradicted: fine. Else like none, else ambiguous, else mislabelled.
 
     Where score and networks contradict each other (one doubts the label, the other does not), that is ambiguous too.
     """
-    fine = ~signs.doubted & ~signs.differs
+    fine = (signs.score >= TRUSTED) | (~signs.doubted & ~signs.differs)
     usual = float(np.median(signs.confidence[fine])) if fine.any() else 1.0
     none = signs.doubted & (signs.best_chance <= NONE_CHANCE) & (signs.confidence < NONE_CONFIDENCE * usual)
     close = signs.second_confidence >= AMBIGUOUS_RATIO * signs.confidence

@@ -135,7 +135,7 @@ def rank(
     paths: Sequence[str] | None = None,
     evidence: Mapping[str, np.ndarray] | None = None,
 ) -> LabelIssues:
-    """Rank samples by the mean clean chance of both networks; `probs` (N, K) their mean softmax, `chances` (2, N).
+    """Rank samples by the mean of `chances` (J, N), opinions on whether labels are right; `probs` (N, K): the mean softmax.
 
     A label is an issue when its score is not above `tau` and the networks would say something else. Equal scores are
     ordered by the share the networks give to the label. `agree` (N,) says where both predict the same (default: all).

@@ -30,13 +30,22 @@ class Judge(Cleaner, Protocol):
 
 
 def see(network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
-    """(logits, v) of pixels 0..255; a function of the network, so that both networks share what is compiled of it."""
-    result: tuple[Tensor, Tensor] = network(((pixels.float() - mean) / std).contiguous(memory_format=torch.channels_last))
+    """(logits, v) of pixels 0..255 or vectors; a function of the network, so that both share what is compiled of it."""
+    seen = (pixels.float() - mean) / std
+    if seen.dim() == 4:
+        seen = seen.contiguous(memory_format=torch.channels_last)
+    result: tuple[Tensor, Tensor] = network(seen)
     return result
 
 
+def scale(values: Sequence[float], axes: int, device: torch.device | str) -> Tensor:
+    """A mean or standard deviation as batches meet it: (1, C, 1, 1) of bytes for samples of 3 axes, (1, D) as it is for 1."""
+    scaled = torch.tensor(values, device=device)
+    return scaled.view(1, -1) if axes == 1 else scaled.view(1, -1, 1, 1) * 255
+
+
 class Learner:
-    """Network (r) with all it has learnt. `judge` is None where the mixture alone divides."""
+    """Network (r) with all it has learnt. `judge` is None where the mixture alone divides; `axes` is 1 for vectors."""
 
     def __init__(
         self,
@@ -48,6 +57,7 @@ class Learner:
         teacher: MixtureCleaner,
         judge: Judge | None = None,
         device: torch.device | str = "cpu",
+        axes: int = 3,
     ) -> None:
         self.number = number
         self.network = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -57,12 +67,10 @@ class Learner:
         self.optimiser = sgd(self.network.parameters(), recipe.lr, recipe.momentum, recipe.weight_decay)
         self.teacher = teacher
         self.judge = judge
-        shape = (1, -1, 1, 1)
-        self.mean = torch.tensor(mean, device=device).view(shape) * 255
-        self.std = torch.tensor(std, device=device).view(shape) * 255
+        self.mean, self.std = scale(mean, axes, device), scale(std, axes, device)
 
     def look(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (B, K) and features (B, D) of pixels 0..255, bytes or mixtures of bytes.
+        """Logits (B, K) and features (B, D) of pixels 0..255, bytes or mixtures of bytes, or of vectors.
 
         Normalisation is affine and mixing shares add up to 1, so pixels may be mixed before they are normalised.
         """

@@ -48,6 +48,16 @@ class PrototypeCleaner:
 
     `clean` is the teacher's partition; without one, a class-agnostic mixture over the losses makes it. The constructor
     stores, the first `learn` sizes the projector and the prototypes to the evidence.
+
+    >>> from labelsieve import Evidence
+    >>> labels = torch.arange(60) % 2
+    >>> features = 3 * torch.eye(2)[labels]
+    >>> labels[:4] = 1 - labels[:4]
+    >>> seen = Evidence(labels, torch.zeros(60), torch.full((60, 2), 0.5), features)
+    >>> cleaner = PrototypeCleaner(dim=8, passes=20, batch=16)
+    >>> cleaner.learn(seen, clean=torch.arange(60) >= 8)
+    >>> torch.nonzero(cleaner.judge(seen) < 0.5).flatten().tolist()
+    [0, 1, 2, 3]
     """
 
     def __init__(

@@ -16,6 +16,15 @@ class MixtureCleaner:
     Losses are min-max normalised over the whole set. With `memory` > 1 the mean of the last `memory` normalised vectors
     goes into the mixture (90 % noise: 5). A class that cannot be fitted counts as clean (`unfitted_` names it); losses
     that are not finite are left out of the fit, judged 0, and counted (`excluded_`).
+
+    >>> import torch
+    >>> from labelsieve import Evidence
+    >>> losses = torch.tensor([0.1, 0.2] * 6 + [3.0, 3.1] * 3)
+    >>> seen = Evidence(torch.zeros(18, dtype=torch.int64), losses, torch.full((18, 2), 0.5), torch.zeros(18, 4))
+    >>> cleaner = MixtureCleaner()
+    >>> cleaner.learn(seen)
+    >>> int((cleaner.judge(seen) > 0.5).sum())
+    12
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Networks: pictures (B, C, H, W) go in, (logits (B, K), features v (B, D)) come out. A plain dict is the registry."""
+"""Networks: pictures (B, C, H, W) or vectors (B, D) go in, (logits (B, K), features v) come out. Plain dicts are the registry."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ from torch import nn
 
 from labelsieve.errors import UsageError, suggest
 from labelsieve.nets.adapter import WithHead, adapted
+from labelsieve.nets.mlp import Mlp
 from labelsieve.nets.preact import PreActResNet18
 from labelsieve.nets.resnet import resnet18, resnet50
 from labelsieve.nets.small import SmallNet
@@ -21,6 +22,10 @@ NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "resnet18": resnet18,
     "resnet50": resnet50,
 }
+# For vectors; they are built from the number of dimensions where the others are from the number of channels.
+VECTOR_NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
+    "mlp": lambda dimensions, classes: Mlp(dimensions, classes),
+}
 
 
 def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
@@ -28,17 +33,16 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
 
     Whoever uses a run of it (resume, predict) must have registered it too.
     """
-    if name in NETWORKS or name == "auto" or name.startswith(PREFIX):
+    if name in NETWORKS | VECTOR_NETWORKS or name == "auto" or name.startswith(PREFIX):
         raise UsageError(f'a network "{name}" is known already; choose another name')
     NETWORKS[name] = make
 
 
 def check_name(name: str) -> None:
     """A `UsageError` for a name that no network has; the zoo's names are only known to the zoo."""
-    if name not in NETWORKS and not name.startswith(PREFIX):
-        raise UsageError(
-            f'network "{name}" is not known{suggest(name, NETWORKS)}; there are: {", ".join(NETWORKS)} and {PREFIX}NAME'
-        )
+    known = NETWORKS | VECTOR_NETWORKS
+    if name not in known and not name.startswith(PREFIX):
+        raise UsageError(f'network "{name}" is not known{suggest(name, known)}; there are: {", ".join(known)} and {PREFIX}NAME')
 
 
 def build(name: str, channels: int, classes: int, seed: int, size: int | None = None) -> nn.Module:
@@ -51,4 +55,4 @@ def build(name: str, channels: int, classes: int, seed: int, size: int | None = 
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed every GPU, which is not forked here
         if name.startswith(PREFIX):
             return zoo_network(name.removeprefix(PREFIX), channels, classes, size)
-        return NETWORKS[name](channels, classes)
+        return (NETWORKS | VECTOR_NETWORKS)[name](channels, classes)

@@ -1,6 +1,7 @@
-"""The end of every network: maps (B, D, H, W) go in, (logits (B, K), features v (B, D)) come out, in full precision.
+"""The end of every network: maps (B, D, H, W) or vectors (B, D) go in, (logits (B, K), features v (B, D)) come out.
 
-Losses are compared sample by sample, so the last product must not be rounded to eight bits where the rest of the network is.
+In full precision: losses are compared sample by sample, so the last product must not be rounded to eight bits where the rest
+of the network is.
 """
 
 import torch
@@ -9,5 +10,10 @@ from torch import Tensor, nn
 
 def head(classifier: nn.Linear, maps: Tensor) -> tuple[Tensor, Tensor]:
     with torch.autocast(maps.device.type, enabled=False):
-        v = maps.float().mean((2, 3))
+        return classified(classifier, maps.float().mean((2, 3)))
+
+
+def classified(classifier: nn.Linear, v: Tensor) -> tuple[Tensor, Tensor]:
+    with torch.autocast(v.device.type, enabled=False):
+        v = v.float()
         return classifier(v), v

@@ -71,6 +71,7 @@ class RunReport:
     actions: dict[str, int]
     kinds: dict[str, int]
     wrong: np.ndarray | None = None
+    early: tuple[float, float, float] | None = None  # the estimate after the warm-up: share, low, high
     accuracy: float | None = None  # percent on test pictures, last epoch
     corners: Sequence[Corner] = ()
     suspects: Sequence[Sequence[str]] = ()
@@ -124,9 +125,18 @@ def _found(data: RunReport) -> str:
         pairs.append((percent(float(data.wrong.mean())), "of the labels are known to be wrong"))
     rows = [(name, f"{number:,}", MEANING[name]) for name, number in data.actions.items()]
     kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
-    notes = [HOW, f"By kind: {kinds}.", _truth(data)]
+    notes = [HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
     actions = table(("Suggested", "Labels", "Because"), rows, words=(0, 2))
     return paragraph(words, "sentence") + facts(pairs) + actions + "".join(paragraph(note, "note") for note in notes if note)
+
+
+def _early(data: RunReport) -> str:
+    """What the run estimated before it chose its settings, by other means."""
+    if data.early is None:
+        return ""
+    share, low, high = data.early
+    said = f"{percent(share)} ({_between(f'{100 * low:.1f}', percent(high))})"
+    return f"After the warm-up, from the neighbours of each sample, the run had estimated {said}."
 
 
 def _truth(data: RunReport) -> str:

@@ -17,12 +17,11 @@ from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.tables import SUFFIXES
-from labelsieve.data.sources import open_data
+from labelsieve.data.sources import OWN, open_data, open_own
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
 from labelsieve.runs import atomic
-from labelsieve.runs.config import Config
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import picture_options
@@ -71,23 +70,18 @@ def apply_run(
     config, found = folder.read_config(), read_findings(folder)
     source = source or config.data.source
     said = verdicts(found.columns, found.classes, policy, decisions)
-    layout = layout_of(source, options_of(config))
+    layout = layout_of(source, picture_options(config.pictures))
     write = _writer(layout, source, out)
     changes = out / CHANGES if write is _tree else out.parent / CHANGES
     refuse(out, changes, source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
     corrections = Corrections({verdict.id: verdict.new for verdict in said})
-    job = Job(source, layout, options_of(config), corrections, put, found, ordered)
+    job = Job(source, layout, picture_options(config.pictures), corrections, put, found, ordered)
     left, notes = write(job, out, changes_csv(said))
     if config.data.noise != "none":
         notes = (*notes, f"the run made wrong labels on purpose ({config.data.noise}): labels that stay are those it was given")
     notes = (*notes, *_emptied(found, said))
     return Applied(out, changes, Counter(verdict.action for verdict in said), left, notes)
-
-
-def options_of(config: Config) -> PictureOptions:
-    """How the run read its pictures."""
-    return picture_options(config.pictures)
 
 
 def layout_of(source: str, options: PictureOptions) -> Layout | None:
@@ -199,7 +193,8 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    data = open_data(job.source)
+    own = job.source.partition(":")[0] in OWN
+    data = open_own(job.source, job.options).collection if own else open_data(job.source)
     left: list[int] = []
 
     def write(draft: Path) -> None:

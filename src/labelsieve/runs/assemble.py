@@ -8,7 +8,7 @@ from torch import Tensor
 
 from labelsieve import nets
 from labelsieve.data import noise as label_noise
-from labelsieve.data.augment import Views, views_for
+from labelsieve.data.augment import VectorViews, Views, vector_views, views_for
 from labelsieve.data.frequencies import read_frequencies
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth
 from labelsieve.data.pictures.listing import LeftOut
@@ -121,15 +121,14 @@ def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, 
     seed = (1_000_003 * config.seed + number) % 2**63
     network = nets.build(config.network, channels, classes, seed, size=found.train.images.shape[-1])
     teacher, judge = cleaners_for(config, number)
-    return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device)
+    return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device, axes=len(found.train.shape))
 
 
 def parts_for(config: Config, rows: Rows) -> Parts:
     set_threads(config.engine.threads, 4 * config.training.batch * rows.data.images[0].numel())
     device = choose_device(config.device)
     recipe = recipe_for(config)
-    views = views_for(rows.data.shape, rows.collection.mirror, config.views.policy)
-    engine = engine_for(config, rows.data, views, device)
+    engine = engine_for(config, rows.data, views_of(rows.collection, config.views.policy), device)
     first, second = (learner_for(config, rows.collection, recipe, number, device) for number in (0, 1))
     for learner in (first, second):
         engine.adopt(learner)
@@ -137,7 +136,15 @@ def parts_for(config: Config, rows: Rows) -> Parts:
     return Parts(recipe, (first, second), engine, prior_for(config, rows.data).to(device), pinned)
 
 
-def engine_for(config: Config, data: NoisyData, views: Views, device: torch.device) -> PlainEngine:
+def views_of(found: Collection, policy: str) -> Views | VectorViews:
+    """How samples are varied: pictures by the policy, vectors by noise on the scale of each dimension."""
+    if found.train.are_vectors:
+        return vector_views(found.mean, found.std)
+    channels, height, width = found.train.shape
+    return views_for((channels, height, width), found.mirror, policy)
+
+
+def engine_for(config: Config, data: NoisyData, views: Views | VectorViews, device: torch.device) -> PlainEngine:
     wanted = config.engine
     if wanted.deterministic:
         be_deterministic()

@@ -44,6 +44,10 @@ def _data(found: Findings, record: Record) -> str:
         ("classes", f"{len(found.classes):,}"),
         ("wrong labels, estimated", f"{_percent(share.share)} ({_percent(share.low)} to {_percent(share.high)})"),
     ]
+    if record.estimate is not None:
+        early = record.estimate
+        said = f"{_percent(early['share'])} ({_percent(early['low'])} to {_percent(early['high'])})"
+        lines.append(("the same after the warm-up, from neighbours", said))
     if found.made_wrong is not None:
         made = f"{plain(config.data.noise)}: {_percent(float(found.made_wrong.mean()))} of the labels"
         lines.append(("wrong labels, made on purpose", made))
@@ -64,6 +68,7 @@ def _data(found: Findings, record: Record) -> str:
     ]
     left = len(found.classes) - len(listed)
     more = f"\n\n{left} classes with a lower estimate are not listed." if left else ""
+    more += "".join(f"\n\n- {plain(remark)}" for remark in record.remarks)
     table = _table(("class", "samples", "wrong, estimated", "listed as issues"), rows)
     return f"## Data\n\n{_table(('', ''), lines)}\n\n{how}\n\n{table}{more}"
 

@@ -17,6 +17,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "zoo": ("timm",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "compare": ("cleanlab",),
+    "frames": ("pandas",),
 }
 
 

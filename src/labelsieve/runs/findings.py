@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,8 @@ class Record:
     environment: dict[str, Any]
     metrics: list[dict[str, Any]]
     seconds: float
+    estimate: dict[str, Any] | None  # of the noise after the warm-up, where the run made one: share, low, high
+    remarks: tuple[str, ...]  # on the data
 
     @property
     def epochs_done(self) -> int:
@@ -110,11 +113,20 @@ def read_findings(folder: RunFolder) -> Findings:
 
 
 def read_record(folder: RunFolder) -> Record:
-    try:
-        environment = json.loads(folder.environment.read_text(encoding="utf-8")) if folder.environment.is_file() else {}
-    except ValueError:
-        raise ToolError(
-            f"{folder.environment}: not readable as JSON; `labelsieve resume {folder.path}` after deleting it"
-        ) from None
+    environment, decision, data = (_json(path) for path in (folder.environment, folder.estimate, folder.data_facts))
     seconds = sum(float(line.get("seconds", 0)) for line in folder.read_lines(folder.timings))
-    return Record(folder.read_config(), environment, folder.read_lines(folder.metrics), seconds)
+    remarks = tuple(str(note) for name in ("doubts", "notes") for note in data.get(name) or ())
+    return Record(
+        folder.read_config(), environment, folder.read_lines(folder.metrics), seconds, decision.get("estimate"), remarks
+    )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """The facts in a file; none where it does not exist."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ToolError(f"{path}: not readable as JSON; put it back, or delete it")
+    return found

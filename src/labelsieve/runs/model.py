@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from labelsieve import nets
 from labelsieve.errors import ToolError
 from labelsieve.method import equations
+from labelsieve.method.learner import scale
 from labelsieve.method.momentum import part
 from labelsieve.method.prototypes import Projector, scaled
 from labelsieve.method.streams import seeded
@@ -46,12 +47,11 @@ class Model:
         self.shape: tuple[int, ...] = tuple(facts["shape"])
         self.fit: str = facts.get("fit", "crop")  # how pictures are brought to that shape
         self.device = device
-        self.mean = torch.tensor(facts["mean"], device=device).view(1, -1, 1, 1) * 255
-        self.std = torch.tensor(facts["std"], device=device).view(1, -1, 1, 1) * 255
+        self.mean, self.std = (scale(facts[name], len(self.shape), device) for name in ("mean", "std"))
 
     @torch.no_grad()
     def look(self, images: Tensor, batch: int = 512) -> list[Outlook]:
-        """What each network makes of pictures, bytes (N, C, H, W)."""
+        """What each network makes of pictures, bytes (N, C, H, W), or of vectors (N, D)."""
         found: list[list[tuple[Tensor, Tensor | None]]] = [[] for _ in self.experts]
         for some in images.split(batch):
             pixels = (some.to(self.device).float() - self.mean) / self.std
@@ -84,13 +84,18 @@ def load_model(path: Path, device: torch.device) -> Model:
             )
     try:
         facts = json.loads(folder.model_facts.read_text(encoding="utf-8"))
-        tensors = {name: value.to(device) for name, value in load_file(folder.model).items()}
-        experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
-        return Model(experts, facts, device)
+        return built(facts, load_file(folder.model), device)
     except (ValueError, SafetensorError, KeyError, IndexError, TypeError, RuntimeError, OSError) as error:
         raise ToolError(
             f"{folder.model}: the model is damaged ({type(error).__name__}: {error}); resume or repeat the run"
         ) from None
+
+
+def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Model:
+    """The model that `model_facts` and `model_tensors` describe."""
+    tensors = {name: value.to(device) for name, value in tensors.items()}
+    experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
+    return Model(experts, facts, device)
 
 
 def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,14 +18,15 @@ from labelsieve.runs import atomic, evidence
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
+from labelsieve.runs.label_score import label_score
 from labelsieve.version import __version__
 
 
 def label_issues(
     epoch: Epoch, data: NoisyData, recipe: Recipe, learners: Sequence[Learner], history: ScoreHistory, paths: Sequence[str] | None
 ) -> LabelIssues:
-    """Ranked by prototypes where they have judged, else by loss."""
-    chances = torch.stack(epoch.by_prototype or epoch.by_loss).cpu().numpy()
+    """Ranked by `label_score`; the threshold is the one that divides."""
+    chances = label_score(epoch, history)[None]
     threshold = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
     return rank(
         data.ids,
@@ -80,14 +82,25 @@ def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, learners: Seq
 
 def write_model(folder: RunFolder, config: Config, learners: Sequence[Learner], collection: Collection) -> None:
     """Both networks and their prototypes, with all that is needed to look at new pictures."""
+    weights = as_bytes(model_tensors(learners))
+    atomic.write_bytes(folder.model, weights)
+    facts = model_facts(config, learners, collection) | {"sha256": hashlib.sha256(weights).hexdigest()}
+    folder.write_json(folder.model_facts, facts)
+
+
+def model_tensors(learners: Sequence[Learner]) -> dict[str, torch.Tensor]:
+    """What looking needs of both learners' state, on the host."""
     tensors: dict[str, torch.Tensor] = {}
     for learner in learners:
         state = learner.state_dict()
         wanted = {k: v for k, v in state.items() if k.startswith(("network.", "judge.projector.", "judge.prototypes"))}
         tensors |= {f"{learner.number}.{name}": value.detach().cpu().contiguous() for name, value in wanted.items()}
-    weights = as_bytes(tensors)
-    atomic.write_bytes(folder.model, weights)
-    facts = {
+    return tensors
+
+
+def model_facts(config: Config, learners: Sequence[Learner], collection: Collection) -> dict[str, Any]:
+    """What model.json says of the tensors."""
+    return {
         "labelsieve": __version__,
         "network": config.network,
         "networks": len(learners),
@@ -98,6 +111,4 @@ def write_model(folder: RunFolder, config: Config, learners: Sequence[Learner], 
         "std": list(collection.std),
         "cleaner": config.cleaner,
         "cosine": 0.0 if learners[0].judge is None else learners[0].judge.cosine,
-        "sha256": hashlib.sha256(weights).hexdigest(),
     }
-    folder.write_json(folder.model_facts, facts)

@@ -72,16 +72,17 @@ def fingerprint(rows: Rows) -> str:
     return digest.hexdigest()
 
 
-def begin(path: Path, config: Config, watch: Watch | None = None) -> Run:
+def begin(path: Path, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
     """A new run in a new folder. If the data turn out not to be usable, the folder is taken back.
 
-    What the configuration leaves open is settled by the data, and written down with the rest.
+    What the configuration leaves open is settled by the data, and written down with the rest. `rows` are the data
+    where a caller has them in memory; otherwise the configuration says where they are.
     """
     check_files(config)
     folder = RunFolder.create(path, config)
     with folder.only_one():
         try:
-            return _start(folder, config, watch)
+            return _start(folder, config, watch, rows)
         except BaseException:
             folder.discard()
             raise
@@ -218,8 +219,9 @@ def _newest(folder: RunFolder) -> int:
     return checkpoint.load(folder.checkpoints).epoch
 
 
-def _start(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
-    rows = rows_for(config) if watch is None else rows_for(config, watch)
+def _start(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
+    if rows is None:
+        rows = rows_for(config) if watch is None else rows_for(config, watch)
     whole, choices = settled(config, rows)
     run = _assemble(folder, whole, rows, choices)
     if whole.pretrained is not None:

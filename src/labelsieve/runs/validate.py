@@ -3,6 +3,7 @@
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.data.pictures.options import FITS
 from labelsieve.errors import ToolError, UsageError, suggest
+from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 from labelsieve.runs.config import VERSION, Config
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
@@ -76,8 +77,14 @@ def validate_for(config: Config, data: NoisyData) -> None:
             f"{config.data.source}: {len(data)} samples are fewer than one batch of {batch}; "
             f"use --set training.batch={fitting} --set training.warmup_batch={fitting}, or more data"
         )
-    _, height, width = data.shape
-    if config.network == "preact-resnet18" and min(height, width) < 8:
+    fitting_networks, kind = (VECTOR_NETWORKS, "vectors") if data.are_vectors else (NETWORKS, "pictures")
+    if config.network in NETWORKS | VECTOR_NETWORKS and config.network not in fitting_networks:
+        raise ToolError(
+            f'{config.data.source}: these are {kind}, which network "{config.network}" does not take; '
+            f"use --network {' or '.join(fitting_networks)}"
+        )
+    if config.network == "preact-resnet18" and min(data.shape[1:]) < 8:
+        height, width = data.shape[1:]
         raise ToolError(
             f"{config.data.source}: pictures of {height}x{width} are too small for preact-resnet18, which halves them three "
             f"times; use --network small"

@@ -78,9 +78,8 @@ def open_pictures(
     collection, val, notes = _collected(listing, pixels, options.mirror)
     trained = np.flatnonzero(listing.splits == TRAIN).tolist()
     paths = tuple(listing.origin.path(row) for row in trained)
-    left_out = tuple((row.path, row.reason) for row in listing.left_out)
     return Opened(
-        replace(collection, paths=tuple(map(readable_name, paths)), left_out=left_out),
+        replace(collection, paths=tuple(map(readable_name, paths))),
         layout,
         val,
         paths,

@@ -1,0 +1,183 @@
+"""`NoisyLabelClassifier`: the whole method behind scikit-learn's contract. Arrays and wrong labels go in, a classifier comes out.
+
+The constructor stores, `fit` computes. `label_issues_` and `clean_probability_` say which labels were probably wrong.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelsieve.api.issue_table import IssueTable, identities
+from labelsieve.api.labels import BadInput
+from labelsieve.api.samples import form_of, rows_of
+from labelsieve.engine.device import choose_device
+from labelsieve.issues.table import rank
+from labelsieve.method.algorithm import Epoch
+from labelsieve.method.recipe import Recipe
+from labelsieve.runs.assemble import Rows
+from labelsieve.runs.config import Config, override
+from labelsieve.runs.evidence import mean_probs
+from labelsieve.runs.in_memory import train_in_memory
+from labelsieve.runs.model import Model, built
+from labelsieve.runs.outcome import model_facts, model_tensors
+from labelsieve.runs.presets import Settings, own, vectors
+from labelsieve.runs.train import begin, drive, settled
+from labelsieve.runs.validate import validate
+
+PICTURES: Settings = {"training.epochs": 24, "training.warmup": 4, "training.lr": 0.05}
+LOOK = 256  # rows looked at together: always so many, so that a row's answer does not depend on its neighbours
+
+
+class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
+    """Two networks trained on noisy labels by CPC, for vectors (N, D) or pictures (N, H, W), (N, H, W, C), (N, C, H, W).
+
+    Pictures are uint8, or floats from 0 to 1 or from 0 to 255. `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses
+    by the data (a batch shrinks with few samples). `mirror`: may a picture be mirrored and stay the same thing? `settings`:
+    any other setting of a run by its dotted key. `run_dir`: a folder to make for the run, as the command line would leave it
+    (the training data are not copied into it); without it nothing is written. `random_state`: an int repeats a fit on a CPU.
+
+    After `fit`: `classes_`, `n_features_in_`, `clean_probability_` (N,), `label_issues_` (a pandas data frame with a row for
+    every sample, in their order; a numpy structured array where pandas is not installed), `issues_` (the same and more, as an
+    `IssueTable`).
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.arange(200) % 2
+    >>> X = 3 * np.eye(2)[truth] + rng.normal(size=(200, 2))
+    >>> y = np.array(["cat", "dog"])[np.where(np.arange(200) < 20, 1 - truth, truth)]
+    >>> model = NoisyLabelClassifier(epochs=6, random_state=0).fit(X, y)
+    >>> print(model.score(X, np.array(["cat", "dog"])[truth]) > 0.9)
+    True
+    >>> print(model.clean_probability_[:20].mean() < model.clean_probability_[20:].mean() - 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str = "cpc",
+        network: str | None = None,
+        epochs: int | None = None,
+        warmup: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        mirror: bool = False,
+        settings: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        run_dir: str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.network = network
+        self.epochs = epochs
+        self.warmup = warmup
+        self.batch_size = batch_size
+        self.lr = lr
+        self.mirror = mirror
+        self.settings = settings
+        self.device = device
+        self.run_dir = run_dir
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, ids: Sequence[Any] | None = None) -> "NoisyLabelClassifier":
+        """Train on samples X and their given labels y (N,); `ids` (N,) name the samples in the tables, default: row numbers."""
+        X, y = validate_data(self, X, y, allow_nd=True, dtype="numeric")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise BadInput("y has 1 class; a classifier needs at least two classes")
+        self.form_ = form_of(X)
+        names = [str(name) for name in self.classes_]
+        named = identities(ids, len(y))
+        if len(named) != len(y) or len(set(named.tolist())) != len(y):
+            raise BadInput(f"ids must be {len(y)} different names, one a sample")
+        rows = rows_of(self.form_.tensor(X), codes.astype(np.int64), names, [str(name) for name in named], self.mirror)
+        threads = torch.get_num_threads()
+        try:
+            self._train(rows, named)
+        finally:
+            torch.set_num_threads(threads)  # a run sets them on purpose, for itself
+        return self
+
+    def _train(self, rows: Rows, ids: NDArray[Any]) -> None:
+        config, _ = settled(self._config(rows), rows)
+        if self.run_dir is None:
+            trained = train_in_memory(config, rows)
+            parts, epoch = trained.parts, trained.epoch
+        else:
+            epochs: list[Epoch] = []
+            run = begin(Path(self.run_dir), config, rows=rows)
+            for _ in drive(run, watch=lambda epoch: epochs.__setitem__(slice(None), [epoch])):
+                pass
+            parts, epoch = run.parts, epochs[0]
+        facts = model_facts(config, parts.learners, rows.collection)
+        self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(self.device))
+        self.issues_ = self._issues(epoch, rows, parts.recipe, ids)
+        self.clean_probability_ = self.issues_.label_score
+        self.label_issues_ = self.issues_.to_frame()
+
+    def _issues(self, epoch: Epoch, rows: Rows, recipe: Recipe, ids: NDArray[Any]) -> IssueTable:
+        """The same ranking as a run's issues.csv."""
+        by_loss = torch.stack(epoch.by_loss).cpu().numpy()
+        chances = torch.stack(epoch.by_prototype).cpu().numpy() if epoch.by_prototype else by_loss
+        tau = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
+        shares, data = mean_probs(epoch), rows.data
+        ranked = rank(data.ids, data.classes, data.labels.numpy(), shares, chances, tau)
+        return IssueTable(
+            id=ids,
+            given_label=self.classes_[ranked.given],
+            suggested_label=self.classes_[ranked.predicted],
+            label_score=ranked.score.astype(np.float64),
+            is_label_issue=ranked.is_issue,
+            order=ranked.order,
+            probs=shares,
+            clean_by_loss=by_loss.mean(0),
+            clean_by_prototype=chances.mean(0),
+            classes=self.classes_,
+        )
+
+    def _config(self, rows: Rows) -> Config:
+        """The presets' settings for such data, then what the constructor was told."""
+        start = own() | (vectors() if rows.data.are_vectors else PICTURES)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        epochs = self.epochs or start["training.epochs"]
+        told = {
+            "method": self.method,
+            "network": self.network,
+            "training.epochs": epochs,
+            "training.warmup": min(start["training.warmup"], max(1, epochs // 4)) if self.warmup is None else self.warmup,
+            "training.batch": self.batch_size,
+            "training.warmup_batch": self.batch_size,
+            "training.lr": self.lr,
+            "device": self.device,
+            "seed": seed,
+            "data.source": "memory",
+            "cleaner": None if self.method == "cpc" else "gmm-agn",
+        }
+        settings = start | {key: value for key, value in told.items() if value is not None} | dict(self.settings or {})
+        config = override(Config(), settings)
+        validate(config)
+        return config
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Mean share of each class by both networks, (N, K), columns as `classes_`."""
+        check_is_fitted(self, "model_")
+        X = validate_data(self, X, allow_nd=True, dtype="numeric", reset=False)
+        images = self.form_.tensor(X)
+        missing = -len(images) % LOOK
+        filled = torch.cat((images, images[:1].expand(missing, *images.shape[1:])))
+        shares = self.model_.probabilities(filled, LOOK)[: len(images)].cpu().double()
+        return np.asarray(shares / shares.sum(1, keepdim=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each sample, (N,), as y had it."""
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[shares.argmax(1)])

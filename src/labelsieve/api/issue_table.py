@@ -1,0 +1,59 @@
+"""The answer in columns: `IssueTable` holds one value a sample in the order they were given, and the ranking beside it."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+COLUMNS = ("id", "given_label", "suggested_label", "label_score", "is_label_issue", "rank")
+
+
+@dataclass(frozen=True)
+class IssueTable:
+    """Row i is sample i. `label_score` is in [0, 1], low = suspicious; `order` lists samples, most suspicious first."""
+
+    id: NDArray[Any]  # (N,) what was given, else the row number
+    given_label: NDArray[Any]  # (N,) as the user wrote it
+    suggested_label: NDArray[Any]  # (N,)
+    label_score: NDArray[np.float64]  # (N,)
+    is_label_issue: NDArray[np.bool_]  # (N,)
+    order: NDArray[np.int64]  # (N,) rows, most suspicious first
+    probs: NDArray[np.float32]  # (N, K) the shares of the classes that the suggestion comes from
+    clean_by_loss: NDArray[np.float32]  # (N,) chance to be clean by the mixture over the losses
+    clean_by_prototype: NDArray[np.float32]  # (N,) the same by class prototypes
+    classes: NDArray[Any]  # (K,)
+
+    def __len__(self) -> int:
+        return len(self.label_score)
+
+    @property
+    def rank(self) -> NDArray[np.int64]:
+        """(N,) each sample's place in the order: 0 is the most suspicious."""
+        rank = np.empty(len(self), dtype=np.int64)
+        rank[self.order] = np.arange(len(self))
+        return rank
+
+    def to_frame(self) -> Any:
+        """A pandas data frame of `COLUMNS`, rows in the samples' order; without pandas, a numpy structured array of the same."""
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        try:
+            return importlib.import_module("pandas").DataFrame(columns)
+        except ImportError:
+            records = np.empty(len(self), dtype=[(name, column.dtype) for name, column in columns.items()])
+            for name, column in columns.items():
+                records[name] = column
+            return records
+
+    def top(self, count: int = 10) -> list[tuple[Any, Any, Any, float]]:
+        """The most suspicious samples as (id, given label, suggested label, score)."""
+        rows = self.order[:count]
+        columns = (self.id, self.given_label, self.suggested_label, self.label_score)
+        return list(zip(*(column[rows].tolist() for column in columns)))
+
+
+def identities(ids: Sequence[Any] | None, count: int) -> NDArray[Any]:
+    """The ids as one axis, or the row numbers."""
+    return np.arange(count) if ids is None else np.asarray(ids)

@@ -1,0 +1,35 @@
+"""A run without a folder: a configuration and rows go in, the trained parts and the last division come out."""
+
+from dataclasses import dataclass, replace
+
+from labelsieve.errors import ToolError
+from labelsieve.method.algorithm import Diverged, Epoch, learn
+from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.config import Config
+from labelsieve.runs.decide import Decision, decide, decided, left_open
+
+
+@dataclass(frozen=True)
+class Trained:
+    parts: Parts
+    epoch: Epoch  # the final one: it only divides
+    decision: Decision | None  # what was left open, and followed from the noise
+
+
+def train_in_memory(config: Config, rows: Rows) -> Trained:
+    """The same training as a run's, from its start to its end, with the same draws."""
+    parts, decision = parts_for(config, rows), None
+    start = 0
+    try:
+        if left_open(config) and config.method != "ce":
+            start = parts.recipe.warmup
+            for _ in learn(parts.learners, parts.recipe, parts.engine, parts.prior, 0, parts.pinned, stop=start):
+                pass
+            decision = decide(config, [parts.engine.gather(learner) for learner in parts.learners])
+            parts = replace(parts, recipe=decided(parts.recipe, decision))
+            for learner in parts.learners:
+                learner.teacher.memory = decision.mixture_memory
+        *_, last = learn(parts.learners, parts.recipe, parts.engine, parts.prior, start, parts.pinned)
+    except Diverged as error:
+        raise ToolError(f"{error}; try a lower learning rate, such as lr={config.training.lr / 4:g}") from None
+    return Trained(parts, last, decision)

@@ -1,0 +1,137 @@
+"""find_label_issues: it finds what was made wrong, takes labels of any kind, and refuses what it cannot use."""
+
+import builtins
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from api.made import blobs
+from labelsieve import IssueTable, find_label_issues
+from labelsieve.api import vectors as compaction
+from labelsieve.api.labels import numbered
+from labelsieve.api.vectors import compact
+from labelsieve.errors import UsageError
+from labelsieve.method.diagnostics import auc
+
+NAMES = np.array(["cat", "dog", "owl"])
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[IssueTable, Any, Any]:
+    vectors, given, truth = blobs()
+    return find_label_issues(vectors, NAMES[given]), given, truth
+
+
+def test_wrong_labels_come_first(found: tuple[IssueTable, Any, Any]) -> None:
+    table, given, truth = found
+    clean = torch.from_numpy(given == truth)
+    area = auc(torch.from_numpy(table.label_score), clean)
+    assert area is not None and area > 0.98
+    assert np.array_equal(np.sort(table.order), np.arange(len(given)))
+    assert (np.diff(table.label_score[table.order]) >= 0).all()
+    assert np.array_equal(table.rank[table.order], np.arange(len(given)))
+    flagged = table.is_label_issue
+    assert (given != truth)[flagged].mean() > 0.9 and flagged[given != truth].mean() > 0.8
+    assert (table.suggested_label[flagged] == NAMES[truth[flagged]]).mean() > 0.9
+
+
+def test_clean_labels_stay_clean() -> None:
+    vectors, given, _ = blobs(wrong=0.0)
+    assert find_label_issues(vectors, given).is_label_issue.mean() < 0.03
+
+
+def test_one_kind_of_mistake_is_not_learnt() -> None:
+    """30 % of each class carry the next one's name: what a single round ranks badly."""
+    vectors, _, truth = blobs(600)
+    wrong = np.random.default_rng(1).random(600) < 0.3
+    given = np.where(wrong, (truth + 1) % 3, truth)
+    area = auc(torch.from_numpy(find_label_issues(vectors, given).label_score), torch.from_numpy(~wrong))
+    assert area is not None and area > 0.97
+
+
+def test_numpy_and_torch_the_same_and_repeatable(found: tuple[IssueTable, Any, Any]) -> None:
+    vectors, given, _ = blobs()
+    again = find_label_issues(torch.from_numpy(vectors).requires_grad_(), torch.from_numpy(given))
+    assert np.array_equal(again.label_score, found[0].label_score)
+    assert again.suggested_label.dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    "names", [("b", "a", "c"), (True, False, 7), ((1, 2), (3,), ("x",)), (2.5, 1.5, 0.5), (frozenset("a"), "b", 3)]
+)
+def test_labels_may_be_any_hashables(names: tuple[Any, ...]) -> None:
+    vectors, given, _ = blobs(60)
+    table = find_label_issues(vectors, [names[k] for k in given])
+    assert set(table.classes.tolist()) == set(names)
+    assert [names[k] for k in given] == table.given_label.tolist()
+
+
+def test_own_probabilities_are_used() -> None:
+    vectors, given, truth = blobs()
+    probs = np.full((300, 3), 0.05)
+    probs[np.arange(300), truth] = 0.9
+    table = find_label_issues(vectors, given, probs)
+    assert np.array_equal(table.suggested_label, truth)
+    assert set(table.order[: (given != truth).sum()]) == set(np.flatnonzero(given != truth))
+
+
+def test_a_frame_or_records(monkeypatch: pytest.MonkeyPatch, found: tuple[IssueTable, Any, Any]) -> None:
+    table = found[0]
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "pandas":
+            raise ImportError(name)
+        return builtins.__import__(name, *rest, **more)
+
+    monkeypatch.setattr("labelsieve.api.issue_table.importlib.import_module", without)
+    records = table.to_frame()
+    assert records["label_score"].tolist() == table.label_score.tolist()
+    assert records.dtype.names == ("id", "given_label", "suggested_label", "label_score", "is_label_issue", "rank")
+    monkeypatch.undo()
+    pandas = pytest.importorskip("pandas")
+    frame = table.to_frame()
+    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == list(records.dtype.names)
+    assert frame.sort_values("rank")["id"].tolist() == table.order.tolist()
+
+
+def test_wide_vectors_are_cut_to_their_main_axes_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(50, 3)) @ rng.normal(size=(3, 400)) * 9 + 5
+    whole = compact(wide)
+    assert whole.shape == (50, 256)
+    monkeypatch.setattr(compaction, "CHUNK", 7)
+    torch.testing.assert_close(compact(wide), whole, rtol=1e-4, atol=1e-4)
+    # three dimensions carry everything: distances survive the cut, on one common scale
+    before, after = torch.cdist(*2 * (torch.from_numpy((wide - wide.mean(0)) / wide.std(0)),)), torch.cdist(whole, whole)
+    ratio = (after / before)[~torch.eye(50, dtype=torch.bool)]
+    assert float(ratio.max() / ratio.min()) < 1.01
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"features": np.zeros((3, 2, 2))}, "must be"),
+        ({"features": np.array([["a"], ["b"]])}, "must be numbers"),
+        ({"features": np.array([[1.0], [np.nan], [2.0]]), "labels": [0, 1, 0]}, "row 1 has a value"),
+        ({"labels": [0, 1]}, "counts must agree"),
+        ({"labels": [1] * 60}, "at least two"),
+        ({"labels": [None, *[0, 1] * 29, 0]}, "row 0 has no label"),
+        ({"labels": [[1], *[0, 1] * 29, 0]}, "row 0 is a list"),
+        ({"labels": ["kat", *["cat", "dog"] * 29, "cat"], "classes": ["cat", "dog"]}, 'did you mean "cat"'),
+        ({"probs": np.ones((60, 2))}, "need \\(60, 3\\)"),
+        ({"probs": np.ones((60, 3))}, "no distribution"),
+    ],
+)
+def test_what_cannot_be_used_is_named(change: dict[str, Any], words: str) -> None:
+    vectors, given, _ = blobs(60)
+    with pytest.raises(UsageError, match=words) as raised:
+        find_label_issues(**({"features": vectors, "labels": given} | change))
+    assert isinstance(raised.value, ValueError)
+
+
+def test_classes_are_sorted_where_they_can_be() -> None:
+    assert numbered(["b", "a", "b"])[1].tolist() == ["a", "b"]
+    assert numbered(["b", 1, "b"])[1].tolist() == ["b", 1]
+    assert numbered(["b", "a"], classes=["b", "c", "a"])[0].tolist() == [0, 2]
