@@ -259,3 +259,20 @@ def test_evaluate_takes_any_labelled_layout_and_matches_classes_by_name(tmp_path
 def test_evaluating_on_the_training_pictures_is_said(shell: Shell, trained: Path, pictures: Path) -> None:
     answer = shell("evaluate", trained, pictures)
     assert answer.code == 0 and "trained on these very pictures" in answer.out
+
+
+def test_vectors_by_their_plain_path(tmp_path: Path, shell: Shell, trained: Path) -> None:
+    labels = np.arange(60) % 3
+    features = np.random.default_rng(0).normal(size=(60, 12)) + 4 * np.eye(12)[labels]
+    np.savez(tmp_path / "v.npz", features=features, labels=np.array(["a", "b", "c"])[labels])
+    seen = shell("inspect", tmp_path / "v.npz")
+    assert seen.code == 0 and "network: mlp" in seen.out and "embeddings" in seen.out
+    run = tmp_path / "run"
+    answer = shell("train", tmp_path / "v.npz", "--out", run, *QUICK)
+    assert answer.code == 0, answer.err
+    measured = shell("evaluate", run, tmp_path / "v.npz")
+    assert measured.code == 0 and "60 labelled" in measured.out
+    pictures = shell("predict", run, tmp_path / "x.png")
+    assert pictures.code == 1 and "vectors of 12 numbers" in pictures.err
+    other = shell("evaluate", trained, tmp_path / "v.npz")
+    assert other.code == 1 and "this model reads (1, 8, 8)" in other.err
