@@ -23,10 +23,18 @@ from labelsieve.version import __version__
 
 
 def label_issues(
-    epoch: Epoch, data: NoisyData, recipe: Recipe, learners: Sequence[Learner], history: ScoreHistory, paths: Sequence[str] | None
+    epoch: Epoch,
+    data: NoisyData,
+    recipe: Recipe,
+    learners: Sequence[Learner],
+    history: ScoreHistory,
+    paths: Sequence[str] | None,
+    pinned: torch.Tensor | None = None,
 ) -> LabelIssues:
-    """Ranked by `label_score`; the threshold is the one that divides."""
+    """Ranked by `label_score`; the threshold is the one that divides. What is `pinned` (N,) is surely right: 1."""
     chances = label_score(epoch, history)[None]
+    if pinned is not None:
+        chances = np.where(pinned.cpu().numpy(), 1.0, chances)
     threshold = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
     return rank(
         data.ids,

@@ -332,5 +332,7 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
     if epoch.seen:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
-        write_issues(run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths))
+        write_issues(
+            run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
+        )
     write_model(run.folder, run.config, run.parts.learners, run.rows.collection)
