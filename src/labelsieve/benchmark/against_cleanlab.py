@@ -8,6 +8,7 @@ import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from multiprocessing import get_context
@@ -74,8 +75,13 @@ def compare(task: Task, quick: bool, say: Callable[[str], None]) -> dict[str, An
 
 def in_child(work: Callable[[Task], Ranking], task: Task) -> Ranking:
     """The work in a fresh process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, task).result()
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            return pool.submit(work, task).result()
+    except BrokenProcessPool:
+        raise ToolError(
+            "the process that measured was ended from outside, perhaps for want of memory; use fewer samples"
+        ) from None
 
 
 def by_cleanlab(task: Task) -> Ranking:
