@@ -89,7 +89,7 @@ def test_compare_gives_both_the_same_labels_and_one_the_others_time(config: Conf
     said: list[str] = []
     row = compare(Task(config, folds=2, fold_epochs=1), True, said.append)
     assert row["seed"] == 0 and len(said) == 3
-    assert tasks[0].budget is None and tasks[1].budget == row["cleanlab"]["seconds"]
+    assert tasks[0].budget is None and tasks[1].budget == row["cleanlab"]["spent"]
     assert row["labelsieve"]["other"]["wrong"] == row["cleanlab"]["other"]["wrong"] == int(np.sum(wrong(config)))
 
 

@@ -15,7 +15,7 @@ def bench_cleanlab(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on; each makes its own noise.")] = 3,
     fold_epochs: Annotated[int, typer.Option(min=1, help="Epochs of plain training in each of cleanlab's folds.")] = 10,
     folds: Annotated[int, typer.Option(min=2, help="How many folds.")] = 5,
-    quick: Annotated[bool, typer.Option("--quick", help="labelsieve may take no more time than the folds took.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="labelsieve may spend no more time than the folds did.")] = False,
     limit: Annotated[int | None, typer.Option(help="Use a fixed subset of this size.")] = None,
     network: Annotated[str | None, typer.Option(help="The network of both; default: the data's own.")] = None,
     epochs: Annotated[int | None, typer.Option(help="labelsieve's epochs; default: the data's own.")] = None,
@@ -56,8 +56,9 @@ def say(rows: list[dict[str, Any]]) -> None:
     from labelsieve.benchmark.against_cleanlab import lost, means
     from labelsieve.cli.console import console
 
-    table = Table(title="means over seeds", title_justify="left")
-    heads = ("noise", "", "average precision", "its best score's", "recall", "seconds", "CPU seconds", "peak MiB")
+    title = "means over seeds; best AP: of the best of its scores, which only the true labels tell"
+    table = Table(title=title, title_justify="left")
+    heads = ("noise", "", "AP", "best AP", "recall", "s", "CPU s", "MiB")
     for place, head in enumerate(heads):
         table.add_column(head, justify="left" if place < 2 else "right")
     for spec in dict.fromkeys(row["noise"] for row in rows):
