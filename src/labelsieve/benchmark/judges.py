@@ -20,7 +20,7 @@ from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
 from labelsieve.runs.config import Config
-from labelsieve.runs.train import Run
+from labelsieve.runs.run import Run
 
 # name -> settings of the judge, and of what it is taught and shown
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -19,7 +19,7 @@ from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_tru
 from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
 from labelsieve.runs import atomic
-from labelsieve.runs.train import Run
+from labelsieve.runs.run import Run
 
 CHOSEN = "label_score: prototype + mixture chance, all, later ones more; and softmax share, last epoch"
 

@@ -1,0 +1,62 @@
+"""An open run: its folder, its objects, how far it is. How it is put together, and how it is saved as a checkpoint."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from labelsieve.runs import checkpoint
+from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.config import Config
+from labelsieve.runs.decide import Decision, decided
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.history import ScoreHistory
+
+
+@dataclass
+class Run:
+    """An open run: its folder, its objects, and how far it is."""
+
+    folder: RunFolder
+    config: Config
+    rows: Rows
+    parts: Parts
+    history: ScoreHistory
+    metrics: list[dict[str, Any]]
+    timings: list[dict[str, Any]]
+    epoch: int = 0  # epochs done
+    done: bool = False
+    decision: Decision | None = None  # what was left open and has been decided
+    choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
+
+
+def fingerprint(rows: Rows) -> str:
+    """Of the given labels, the pinned ones and the pictures' shape: enough to notice other data under the same name."""
+    digest = hashlib.sha256(str((rows.data.shape, rows.data.classes)).encode())
+    digest.update(rows.data.labels.numpy().tobytes())
+    if rows.pinned is not None:
+        digest.update(rows.pinned.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
+    history = ScoreHistory(len(rows.data), config.output.history_mib)
+    return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
+
+
+def follow(run: Run, decision: Decision) -> None:
+    run.decision = decision
+    run.parts = replace(run.parts, recipe=decided(run.parts.recipe, decision))
+    for learner in run.parts.learners:
+        learner.teacher.memory = decision.mixture_memory
+    run.folder.write_json(run.folder.estimate, decision.facts())
+
+
+def save(run: Run, at_stop: bool = False) -> None:
+    tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
+    tables["history"] = run.history.state_dict()
+    decision = None if run.decision is None else run.decision.facts()
+    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
+    state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
+    checkpoint.save(run.folder.checkpoints, state)
+    if run.config.output.slim_checkpoint and at_stop:
+        checkpoint.save_slim(run.folder.slim, state)
