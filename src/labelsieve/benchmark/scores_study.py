@@ -6,7 +6,7 @@ A trail that is there is not trained again. The test set is not looked at.
 """
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -148,14 +148,16 @@ def trained(path: Path, data: str, noise: str, seed: int, limit: int | None, set
             watch = Watch(run, time.perf_counter)
             for _ in drive(run, watch=watch):
                 pass
-        _write(path, watch.trail())
+        write_arrays(path, vars(watch.trail()))
     return Trail(**read_npz(path))
 
 
-def _write(path: Path, trail: Trail) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """An npz in one move, so that a killed study leaves whole files only."""
+
     def write(draft: Path) -> None:
         with draft.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **vars(trail))
+            np.savez_compressed(file, allow_pickle=False, **arrays)
 
     atomic.write_file(path, write)
 
