@@ -8,12 +8,12 @@ from labelsieve.cli.console import console
 from labelsieve.cli.looking import Looking
 from labelsieve.runs.assemble import recipe_for, rows_for
 from labelsieve.runs.config import Config, to_yaml
-from labelsieve.runs.own import Watch, check_files
+from labelsieve.runs.own import Watch, check_names
 from labelsieve.runs.train import settled
 
 
 def say_plan(config: Config, out: Path | None) -> None:
-    check_files(config)
+    check_names(config)
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         rows = rows_for(config, Watch(watch.progress))
     config, choices = settled(config, rows)
@@ -26,7 +26,10 @@ def say_plan(config: Config, out: Path | None) -> None:
     )
     judged = min(recipe.warmup + recipe.prototype_warmup, recipe.epochs)
     prototypes = "" if config.cleaner.startswith("gmm") else f", divided by prototypes from epoch {judged + 1}"
-    console.print(f"# plan: {recipe.warmup} epochs of warm-up, {recipe.epochs - recipe.warmup} of mixed training{prototypes}")
+    mixed = f"{recipe.epochs - recipe.warmup} of mixed training{prototypes}"
+    if config.training.epochs is None and config.method != "ce":
+        mixed = "20 to 70 of mixed training, by the noise found after it; another number in all with --epochs"
+    console.print(f"# plan: {recipe.warmup} epochs of warm-up, {mixed}")
     for choice in choices:
         console.print(f"# {choice}")
     if rows.left_out:

@@ -17,6 +17,7 @@ from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
+from labelsieve.method.estimate import mixed_epochs_for
 from labelsieve.method.learner import Judge, Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.runs.config import Config
@@ -66,16 +67,18 @@ def rows_for(config: Config, watch: Watch | None = None) -> Rows:
     return Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, opened.notes)
 
 
-def recipe_for(config: Config) -> Recipe:
+def recipe_for(config: Config, epochs: int | None = None) -> Recipe:
+    """The method's numbers. `epochs` are those decided on; while they are open, as many as half the labels wrong ask for."""
     t, c = config.training, config.cleaning
+    epochs = epochs or t.epochs or t.warmup + mixed_epochs_for(0.5)
     return Recipe(
-        epochs=t.epochs,
-        warmup=t.epochs if config.method == "ce" else min(t.warmup, t.epochs),
-        prototype_warmup=max(2, round(c.prototype_warmup * t.epochs)) if c.prototype_warmup else 0,
+        epochs=epochs,
+        warmup=epochs if config.method == "ce" else min(t.warmup, epochs),
+        prototype_warmup=max(2, round(c.prototype_warmup * epochs)) if c.prototype_warmup else 0,
         batch=t.batch,
         warmup_batch=t.warmup_batch,
         lr=t.lr,
-        lr_drop_epoch=round(t.lr_drop * t.epochs),
+        lr_drop_epoch=round(t.lr_drop * epochs),
         lr_drop_factor=t.lr_drop_factor,
         momentum=t.momentum,
         weight_decay=t.weight_decay,

@@ -89,7 +89,7 @@ def _model(found: Findings, record: Record) -> str:
     lines = [
         ("networks", f"two of `{plain(config.network)}`, their outputs averaged"),
         ("method", f"{config.method}, cleaner {config.cleaner}"),
-        ("epochs", f"{record.epochs_done} of {config.training.epochs}, of which {config.training.warmup} of warm-up"),
+        ("epochs", f"{record.epochs_done} of {record.epochs_planned}, of which {config.training.warmup} of warm-up"),
         ("seed", str(config.seed)),
         ("time", f"{record.seconds:,.0f} s on {plain(str(facts.get('device', 'an unknown device')))}"),
         ("made with", f"Python {facts.get('python', '?')}, torch {packages.get('torch') or '?'}"),

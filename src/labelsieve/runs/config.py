@@ -28,7 +28,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    epochs: int = 60
+    epochs: int | None = 60  # none: by the noise estimated after the warm-up
     warmup: int = 8  # epochs of plain cross-entropy before the first division
     entropy_penalty: bool = False  # negative entropy in the warm-up, for asymmetric noise
     batch: int = 128  # labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number
@@ -126,7 +126,7 @@ class Config:
 
 
 def dotted_keys(kind: Any = Config, prefix: str = "") -> dict[str, Any]:
-    """Every settable key with its type: {"training.epochs": int, ...}."""
+    """Every settable key with its type: {"training.batch": int, ...}."""
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
         found |= dotted_keys(hint, f"{prefix}{name}.") if is_dataclass(hint) else {f"{prefix}{name}": hint}

@@ -1,16 +1,18 @@
 """What a run decides for itself once the warm-up is over: settings that were left open follow from the noise it estimates.
 
-Rules (each overridden by giving the setting): `training.lambda_u` by `lambda_for`; from an estimate of 78 % wrong labels on, the
-mixture sees the mean of the last 5 losses and asks for 0.6, otherwise of one and 0.5.
+Rules (each overridden by giving the setting): `training.lambda_u` by `lambda_for`, `training.epochs` by `mixed_epochs_for`;
+from an estimate of 78 % wrong labels on, the mixture sees the mean of the last 5 losses and asks for 0.6, otherwise of one
+and 0.5.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for
+from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for, mixed_epochs_for
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.recipe import Recipe
+from labelsieve.runs.assemble import recipe_for
 from labelsieve.runs.config import Config
 
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
@@ -22,6 +24,7 @@ class Decision:
     lambda_u: float
     mixture_threshold: float
     mixture_memory: int
+    epochs: int | None = None  # in all; None in checkpoints from before there was a rule for them: as configured
 
     def facts(self) -> dict[str, Any]:
         """As it is kept in checkpoints and in estimate.json."""
@@ -38,25 +41,31 @@ class Decision:
         return (
             f"about {100 * found.share:.0f} % of the labels look wrong ({100 * found.low:.0f} to {100 * found.high:.0f} %): "
             f"lambda_u {self.lambda_u:g}, mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
+            + (f", {self.epochs} epochs" if self.epochs else "")
         )
 
 
 def left_open(config: Config) -> bool:
     """Is anything to be decided after the warm-up?"""
-    return config.training.lambda_u is None or config.cleaning.mixture_threshold is None or config.cleaning.mixture_memory is None
+    cleaning, training = config.cleaning, config.training
+    return None in (training.lambda_u, training.epochs, cleaning.mixture_threshold, cleaning.mixture_memory)
 
 
 def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
     found = estimate_noise(seen)
     extreme = found.share >= EXTREME
     given, cleaning = config.training.lambda_u, config.cleaning
+    epochs = config.training.epochs or config.training.warmup + mixed_epochs_for(found.share)
     return Decision(
         estimate=found,
         lambda_u=lambda_for(found.share, seen[0].classes) if given is None else given,
         mixture_threshold=(0.6 if extreme else 0.5) if cleaning.mixture_threshold is None else cleaning.mixture_threshold,
         mixture_memory=(5 if extreme else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
+        epochs=epochs,
     )
 
 
-def decided(recipe: Recipe, decision: Decision) -> Recipe:
+def decided(config: Config, decision: Decision) -> Recipe:
+    """The run's recipe from the end of the warm-up on."""
+    recipe = recipe_for(config, decision.epochs)
     return replace(recipe, lambda_u=decision.lambda_u, mixture_threshold=decision.mixture_threshold)

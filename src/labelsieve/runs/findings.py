@@ -13,6 +13,7 @@ from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
 from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
+from labelsieve.runs.assemble import recipe_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 
@@ -69,6 +70,12 @@ class Record:
     @property
     def epochs_done(self) -> int:
         return max((record["epoch"] for record in self.metrics), default=0)
+
+    @property
+    def epochs_planned(self) -> int:
+        """As configured, or as decided after the warm-up."""
+        decisions = [record["decision"] for record in self.metrics if "decision" in record]
+        return recipe_for(self.config, decisions[-1].get("epochs") if decisions else None).epochs
 
     @property
     def final(self) -> dict[str, Any]:

@@ -80,9 +80,10 @@ def fashion_mnist() -> Settings:
 
 
 def own() -> Settings:
-    """One's own data: network and batches by size and number when the run begins, classes as often as they were given."""
+    """One's own data: network and batches by size and number, epochs by the noise found, classes as often as they were given."""
     return {
         "network": "auto",
+        "training.epochs": None,
         "training.batch": 0,
         "training.warmup_batch": 0,
         "engine.eval_batch": 0,

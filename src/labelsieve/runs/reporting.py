@@ -36,7 +36,7 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
     report = RunReport(
         title=f"Label report: {Path(config.data.source).name or config.data.source}",
         lead=f"{len(found.score):,} labels of {len(found.classes):,} classes, {config.method} ({config.cleaner}), "
-        f"{record.epochs_done} of {config.training.epochs} epochs. {remark}".strip(),
+        f"{record.epochs_done} of {record.epochs_planned} epochs. {remark}".strip(),
         classes=found.classes,
         share=found.share,
         shares=found.shares,

@@ -49,7 +49,7 @@ def _following(config: Config, said: Set[str], own: bool) -> dict[str, Any]:
     wrong labels in. Weights that have learnt already are changed with a tenth of the learning rate.
     """
     found: dict[str, Any] = {}
-    if own and "training.warmup" not in said:
+    if own and "training.warmup" not in said and config.training.epochs is not None:
         found["training.warmup"] = min(config.training.warmup, max(1, config.training.epochs // 3))
     if config.pretrained is not None and "training.lr" not in said:
         found["training.lr"] = config.training.lr / 10

@@ -45,7 +45,7 @@ def assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, 
 
 def follow(run: Run, decision: Decision) -> None:
     run.decision = decision
-    run.parts = replace(run.parts, recipe=decided(run.parts.recipe, decision))
+    run.parts = replace(run.parts, recipe=decided(run.config, decision))
     for learner in run.parts.learners:
         learner.teacher.memory = decision.mixture_memory
     run.folder.write_json(run.folder.estimate, decision.facts())

@@ -28,7 +28,7 @@ from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.measure import Measure
 from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_scores
-from labelsieve.runs.own import CPU_SIZE, Watch, check_files
+from labelsieve.runs.own import CPU_SIZE, Watch, check_names
 from labelsieve.runs.restore import go_on
 from labelsieve.runs.run import Run, assemble, follow, save
 from labelsieve.runs.validate import validate_for
@@ -54,7 +54,7 @@ def begin(path: Path, config: Config, watch: Watch | None = None, rows: Rows | N
     What the configuration leaves open is settled by the data, and written down with the rest. `rows` are the data
     where a caller has them in memory; otherwise the configuration says where they are.
     """
-    check_files(config)
+    check_names(config)
     folder = RunFolder.create(path, config)
     with folder.only_one():
         try:
