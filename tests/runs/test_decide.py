@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from labelsieve.method.estimate import mixed_epochs_for
+from labelsieve.method.estimate import NoiseEstimate, mixed_epochs_for
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.config import override
-from labelsieve.runs.decide import decide, decided, left_open
+from labelsieve.runs.decide import Decision, decide, decided, lambda_by, left_open
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive, take_up
 from runs.tiny import arrays_file, pictures, tiny_config
@@ -40,6 +40,20 @@ def test_ones_own_data_take_epochs_and_all_that_hangs_on_them_from_the_noise(tmp
     assert (recipe.epochs, recipe.lr_drop_epoch, recipe.prototype_warmup, recipe.lambda_u) == (54, 27, 3, 25)
     given = override(config, {"training.epochs": 9, "training.lambda_u": 7})
     assert decide(given, [evidence(0.4)]).epochs == 9 and decided(given, decide(given, [evidence(0.4)])).lambda_u == 7
+
+
+@pytest.mark.parametrize(
+    ("share", "low", "classes", "expected"),
+    [(0.36, 0.3, 10, 25), (0.3, 0.2, 10, 0), (0.81, 0.7, 10, 50), (0.3, 0.2, 100, 25), (0.5, 0.4, 100, 150)],
+)
+def test_noise_that_may_as_well_be_low_counts_as_low(share: float, low: float, classes: int, expected: float) -> None:
+    assert lambda_by(NoiseEstimate(share, low, share + 0.05, (share,) * classes)) == expected
+
+
+def test_a_wide_interval_is_said_not_to_be_trusted() -> None:
+    """Two estimates that differ in nothing but how firm they are."""
+    firm, loose = (Decision(NoiseEstimate(0.3, low, 0.35, (0.3, 0.3)), 25, 0.5, 1, 40).words() for low in (0.25, 0.1))
+    assert "Do not trust" in loose and "Do not trust" not in firm and "training.warmup" in loose
 
 
 def test_a_run_taken_up_goes_on_to_the_epochs_that_were_decided(tmp_path: Path) -> None:

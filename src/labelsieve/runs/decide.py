@@ -15,7 +15,15 @@ from labelsieve.method.recipe import Recipe
 from labelsieve.runs.assemble import recipe_for
 from labelsieve.runs.config import Config
 
+LOW = 0.25  # under this share of wrong labels lambda_for gives its smallest value
+WIDE = 0.2  # an interval of so many points says that the networks know the classes poorly
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
+
+
+DOUBT = (
+    ". Do not trust this estimate: the networks know the classes poorly after the warm-up (few pictures, hard classes, or a "
+    "short warm-up: --set training.warmup=N)"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,7 @@ class Decision:
             f"about {100 * found.share:.0f} % of the labels look wrong ({100 * found.low:.0f} to {100 * found.high:.0f} %): "
             f"lambda_u {self.lambda_u:g}, mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
             + (f", {self.epochs} epochs" if self.epochs else "")
+            + (DOUBT if found.high - found.low > WIDE else "")
         )
 
 
@@ -58,11 +67,20 @@ def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
     epochs = config.training.epochs or config.training.warmup + mixed_epochs_for(found.share)
     return Decision(
         estimate=found,
-        lambda_u=lambda_for(found.share, seen[0].classes) if given is None else given,
+        lambda_u=lambda_by(found) if given is None else given,
         mixture_threshold=(0.6 if extreme else 0.5) if cleaning.mixture_threshold is None else cleaning.mixture_threshold,
         mixture_memory=(5 if extreme else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
         epochs=epochs,
     )
+
+
+def lambda_by(found: NoiseEstimate) -> float:
+    """By `lambda_for`; where the noise may as well be low, as if it were.
+
+    An estimate errs upwards where the networks have learnt little, and too large a lambda_u costs far more than one too small.
+    """
+    classes = len(found.by_class)
+    return lambda_for(found.low if found.low < LOW else found.share, classes)
 
 
 def decided(config: Config, decision: Decision) -> Recipe:
