@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from labelsieve.method.estimate import NoiseEstimate, mixed_epochs_for
+from labelsieve.method.estimate import NoiseEstimate, least_clean_for, mixed_epochs_for
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.config import override
 from labelsieve.runs.decide import Decision, decide, decided, lambda_by, left_open
@@ -48,6 +48,15 @@ def test_ones_own_data_take_epochs_and_all_that_hangs_on_them_from_the_noise(tmp
 )
 def test_noise_that_may_as_well_be_low_counts_as_low(share: float, low: float, classes: int, expected: float) -> None:
     assert lambda_by(NoiseEstimate(share, low, share + 0.05, (share,) * classes)) == expected
+
+
+def test_clean_data_are_hardly_divided_and_given_settings_stay(tmp_path: Path) -> None:
+    assert [least_clean_for(high) for high in (0.0, 0.05, 0.2, 0.25, 0.9)] == pytest.approx([1, 0.9, 0.6, 0, 0])
+    config = resolve(arrays_file(tmp_path / "a.npz"))
+    found = decide(config, [evidence(0.0)])
+    assert found.least_clean > 0.95 and decided(config, found).least_clean == found.least_clean
+    assert f"at least {100 * found.least_clean:.0f} % taken as clean" in found.words()
+    assert decide(override(config, {"cleaning.least_clean": 0.3}), [evidence(0.0)]).least_clean == 0.3
 
 
 def test_a_wide_interval_is_said_not_to_be_trusted() -> None:

@@ -67,7 +67,7 @@ def learn(
         )
         terms = ()
         for r, peer in PEERS:
-            division = Division(chances[peer], taken(chances[peer], threshold, pinned))
+            division = Division(chances[peer], taken(chances[peer], threshold, pinned, recipe.least_clean))
             losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
             terms += (finite(losses, epoch, learners[r]),)
         yield Epoch(epoch, phase, terms, seen, by_loss, by_prototype)
@@ -87,7 +87,7 @@ def divide(
         learner.teacher.learn(evidence)
     by_loss = tuple(pin(learner.teacher.judge(evidence), pinned) for learner, evidence in zip(learners, seen))
     jobs = [
-        partial(judged, judge, seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned))
+        partial(judged, judge, seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned, recipe.least_clean))
         for r, peer in PEERS
         if (judge := learners[r].judge) is not None
     ]
@@ -105,9 +105,16 @@ def pin(chances: Tensor, pinned: Tensor | None) -> Tensor:
     return chances if pinned is None else torch.where(pinned, torch.ones_like(chances), chances)
 
 
-def taken(chances: Tensor, threshold: float, pinned: Tensor | None) -> Tensor:
-    """Which labels (N,) count as clean: those strictly above the threshold, and the pinned ones even where it is 1."""
-    return chances > threshold if pinned is None else (chances > threshold) | pinned
+def taken(chances: Tensor, threshold: float, pinned: Tensor | None, least: float = 0.0) -> Tensor:
+    """Which labels (N,) count as clean: those strictly above the threshold, and the pinned ones even where it is 1.
+
+    Two components are found in the losses of clean labels too. So the likeliest are taken until they are `least` of all.
+    """
+    above = chances > threshold
+    count = round(least * len(chances))
+    if count:
+        above = above | (chances >= chances.sort(descending=True).values[count - 1])
+    return above if pinned is None else above | pinned
 
 
 def finite(terms: Tensor, epoch: int, learner: Learner) -> Tensor:

@@ -81,6 +81,14 @@ def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tu
     return 1 - float(joint.diagonal().sum() / joint.sum().clamp_min(1e-12)), by_class
 
 
+def least_clean_for(high: float) -> float:
+    """The least share of labels to take as clean: all but twice the interval's high end, 0 from a quarter on.
+
+    Where next to no label is wrong, dividing by halves would only keep the hard pictures from being learnt.
+    """
+    return max(0.0, 1 - 2 * high) if high < 0.25 else 0.0
+
+
 def mixed_epochs_for(share: float) -> int:
     """How many epochs follow the warm-up: 20 where under 5 % are wrong, 30 under a quarter, 50 under three quarters, else 70.
 

@@ -91,6 +91,7 @@ def recipe_for(config: Config, epochs: int | None = None) -> Recipe:
         train_unlabelled=t.train_unlabelled,
         mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
         tau=c.tau,
+        least_clean=c.least_clean or 0.0,
         strong_views=config.method != "dividemix",
         seed=config.seed,
     )

@@ -53,6 +53,7 @@ class CleaningConfig:
     mixture_memory: int | None = None  # mean of so many last loss vectors goes into the mixture; none: by the estimated noise
     tau: float = 0.5  # strictly above: clean by prototype
     prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
+    least_clean: float | None = None  # at least this share of labels is taken as clean; none: by the estimated noise
     alpha: float = 0.0  # weight of the confident samples among the noisy ones
     dim: int = 128
     projector_depth: int = 1

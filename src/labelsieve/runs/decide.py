@@ -1,6 +1,7 @@
 """What a run decides for itself once the warm-up is over: settings that were left open follow from the noise it estimates.
 
 Rules (each overridden by giving the setting): `training.lambda_u` by `lambda_for`, `training.epochs` by `mixed_epochs_for`;
+`cleaning.least_clean` by `least_clean_for`;
 from an estimate of 78 % wrong labels on, the mixture sees the mean of the last 5 losses and asks for 0.6, otherwise of one
 and 0.5.
 """
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for, mixed_epochs_for
+from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for, least_clean_for, mixed_epochs_for
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.recipe import Recipe
 from labelsieve.runs.assemble import recipe_for
@@ -32,6 +33,7 @@ class Decision:
     lambda_u: float
     mixture_threshold: float
     mixture_memory: int
+    least_clean: float = 0.0
     epochs: int | None = None  # in all; None in checkpoints from before there was a rule for them: as configured
 
     def facts(self) -> dict[str, Any]:
@@ -49,6 +51,7 @@ class Decision:
         return (
             f"about {100 * found.share:.0f} % of the labels look wrong ({100 * found.low:.0f} to {100 * found.high:.0f} %): "
             f"lambda_u {self.lambda_u:g}, mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
+            + (f", at least {100 * self.least_clean:.0f} % taken as clean" if self.least_clean else "")
             + (f", {self.epochs} epochs" if self.epochs else "")
             + (DOUBT if found.high - found.low > WIDE else "")
         )
@@ -57,7 +60,8 @@ class Decision:
 def left_open(config: Config) -> bool:
     """Is anything to be decided after the warm-up?"""
     cleaning, training = config.cleaning, config.training
-    return None in (training.lambda_u, training.epochs, cleaning.mixture_threshold, cleaning.mixture_memory)
+    thresholds = (cleaning.mixture_threshold, cleaning.mixture_memory, cleaning.least_clean)
+    return None in (training.lambda_u, training.epochs, *thresholds)
 
 
 def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
@@ -70,6 +74,7 @@ def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
         lambda_u=lambda_by(found) if given is None else given,
         mixture_threshold=(0.6 if extreme else 0.5) if cleaning.mixture_threshold is None else cleaning.mixture_threshold,
         mixture_memory=(5 if extreme else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
+        least_clean=least_clean_for(found.high) if cleaning.least_clean is None else cleaning.least_clean,
         epochs=epochs,
     )
 
@@ -86,4 +91,6 @@ def lambda_by(found: NoiseEstimate) -> float:
 def decided(config: Config, decision: Decision) -> Recipe:
     """The run's recipe from the end of the warm-up on."""
     recipe = recipe_for(config, decision.epochs)
-    return replace(recipe, lambda_u=decision.lambda_u, mixture_threshold=decision.mixture_threshold)
+    return replace(
+        recipe, lambda_u=decision.lambda_u, mixture_threshold=decision.mixture_threshold, least_clean=decision.least_clean
+    )
