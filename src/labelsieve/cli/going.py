@@ -8,7 +8,9 @@ from labelsieve.cli.looking import Looking, say_rows
 from labelsieve.cli.progress import follow, say_summary
 from labelsieve.errors import UsageError
 from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
+from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import Watch
 from labelsieve.runs.train import Run, begin, settled, take_up
@@ -48,6 +50,9 @@ def finish(run: Run, limit: float | None) -> None:
     done = follow(run, limit)
     if done:
         say_summary(run)
+        if run.folder.issues.exists():
+            for caution in cautions(read_findings(run.folder), read_record(run.folder)):
+                console.print(f"caution: {caution}", style="yellow", markup=False)
         console.print(f"done: {path}; most suspicious labels first in {run.folder.issues}")
     else:
         console.print(f"stopped after epoch {run.epoch} of {run.parts.recipe.epochs}; go on with:")

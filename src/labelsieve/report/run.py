@@ -78,6 +78,7 @@ class RunReport:
     curves: Sequence[tuple[str, str, Sequence[Curve]]] = ()
     warmup: int = 0
     notes: Sequence[str] = ()
+    cautions: Sequence[str] = ()
     left_out: Sequence[tuple[str, str]] = ()
     settings: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -127,7 +128,14 @@ def _found(data: RunReport) -> str:
     kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
     notes = [HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
     actions = table(("Suggested", "Labels", "Because"), rows, words=(0, 2))
-    return paragraph(words, "sentence") + facts(pairs) + actions + "".join(paragraph(note, "note") for note in notes if note)
+    warned = "".join(paragraph(caution, "caution") for caution in data.cautions)
+    return (
+        paragraph(words, "sentence")
+        + warned
+        + facts(pairs)
+        + actions
+        + "".join(paragraph(note, "note") for note in notes if note)
+    )
 
 
 def _early(data: RunReport) -> str:

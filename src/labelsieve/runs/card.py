@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.runs import atomic
+from labelsieve.runs.cautions import cautions
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
@@ -22,7 +23,15 @@ def write_card(folder: RunFolder) -> None:
 
 
 def card(found: Findings, record: Record) -> str:
-    parts = [_head(found, record), _data(found, record), _labels(found), _model(found, record), _measured(record), _use()]
+    parts = [
+        _head(found, record),
+        *_cautions(found, record),
+        _data(found, record),
+        _labels(found),
+        _model(found, record),
+        _measured(record),
+        _use(),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -34,6 +43,11 @@ def _head(found: Findings, record: Record) -> str:
         f"that seem wrong. Written by labelsieve {record.environment.get('labelsieve', '')}; every figure was measured or "
         f"estimated in this run, and estimates say so."
     )
+
+
+def _cautions(found: Findings, record: Record) -> list[str]:
+    said = [f"- {plain(caution)}" for caution in cautions(found, record)]
+    return ["## Caution\n\n" + "\n".join(said)] if said else []
 
 
 def _data(found: Findings, record: Record) -> str:

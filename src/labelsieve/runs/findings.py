@@ -72,10 +72,14 @@ class Record:
         return max((record["epoch"] for record in self.metrics), default=0)
 
     @property
+    def decision(self) -> dict[str, Any]:
+        """What was left open and decided after the warm-up, by name; empty where nothing was."""
+        return next((record["decision"] for record in reversed(self.metrics) if "decision" in record), {})
+
+    @property
     def epochs_planned(self) -> int:
         """As configured, or as decided after the warm-up."""
-        decisions = [record["decision"] for record in self.metrics if "decision" in record]
-        return recipe_for(self.config, decisions[-1].get("epochs") if decisions else None).epochs
+        return recipe_for(self.config, self.decision.get("epochs")).epochs
 
     @property
     def final(self) -> dict[str, Any]:
@@ -92,7 +96,10 @@ def read_findings(folder: RunFolder) -> Findings:
     """Read back issues.csv and scores.npz, joined by id."""
     for file in (folder.issues, folder.scores):
         if not file.is_file():
-            raise ToolError(f"{file}: missing; the run has not divided its labels yet: `labelsieve resume {folder.path}`")
+            raise ToolError(
+                f"{file}: missing; the run has not divided its labels yet, or was killed before it could write them down: "
+                f"go on with `labelsieve resume {folder.path}`"
+            )
     columns, scores = read_issues(folder.issues), read_npz(folder.scores)
     try:
         classes, ids = scores["classes"].tolist(), scores["ids"].tolist()
