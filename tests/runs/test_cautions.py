@@ -45,7 +45,7 @@ def test_each_reason_for_doubt_is_said_alone(found: Findings, run: Record, words
 
 def test_nothing_is_said_where_nothing_is_amiss() -> None:
     assert cautions(findings(), record()) == []
-    early = record(notes=["network 1: the partition collapsed"])
+    early = record(notes=["network 1: the partition collapsed: class 0 swallows the rest"])
     recovered = replace(early, metrics=[early.metrics[-1], *record().metrics])
     assert cautions(findings(), recovered) == []
 

@@ -10,6 +10,7 @@ MOST = 0.75  # of the labels
 NEAR_CHANCE = 1.5  # times what guessing gets right
 RECENT = 3  # epochs in which a collapse still matters
 NAMED = 5
+BAD = "swallows the rest"  # of a collapsed partition; that all labels count as clean is none to fear
 
 
 def cautions(found: Findings, record: Record) -> list[str]:
@@ -19,7 +20,7 @@ def cautions(found: Findings, record: Record) -> list[str]:
 
 
 def _collapsed(found: Findings, record: Record) -> str:
-    notes = [note for line in record.metrics[-RECENT:] for note in line.get("notes", ()) if "collapsed" in note]
+    notes = [note for line in record.metrics[-RECENT:] for note in line.get("notes", ()) if BAD in note]
     if not notes:
         return ""
     return f"Do not use this list: {notes[-1]}. Try --set training.lambda_u=0, a longer warm-up, or a lower learning rate."

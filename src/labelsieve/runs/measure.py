@@ -80,7 +80,7 @@ class Measure:
         notes = []
         for learner, mask, seen in zip(self.learners, masks, epoch.seen):
             teacher, name = learner.teacher, f"network {learner.number + 1}"
-            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes)
+            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes, seen.labels)
             if collapsed:
                 notes.append(f"{name}: the partition collapsed: {collapsed}")
             if teacher.unfitted_ and teacher.per_class:
