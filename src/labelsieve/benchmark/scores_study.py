@@ -21,7 +21,7 @@ from labelsieve.method.algorithm import Epoch
 from labelsieve.runs import atomic
 from labelsieve.runs.run import Run
 
-CHOSEN = "label_score: prototype + mixture chance, all, later ones more; and softmax share, last epoch"
+CHOSEN = "label_score: prototypes' softmax share + softmax share, last 5"
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,9 @@ def candidates(trail: Trail) -> dict[str, np.ndarray]:
     found["ranks of prototype chance + softmax share, last epoch"] = ranks(mean["P", now]) + ranks(mean["S", now])
     found["least prototype chance of both networks, last epoch"] = trail.by_prototype[d][-1].min(0)
     found["prototype chance, all, later ones more + softmax share, last epoch"] = (mean["P", late] + mean["S", now]) / 2
-    found[CHOSEN] = ((mean["P", late] + mean["M", late]) / 2 + mean["S", now]) / 2
+    before = ((mean["P", late] + mean["M", late]) / 2 + mean["S", now]) / 2
+    found["prototype + mixture chance, all, later ones more; and softmax share, last epoch"] = before
+    found[CHOSEN] = (mean["Q", "last 5"] + mean["S", "last 5"]) / 2
     found["softmax share, warm-up too"] = trail.share.mean((0, 1))
     found["softmax margin, warm-up too"] = trail.margin.mean((0, 1))
     return found

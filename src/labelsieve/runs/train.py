@@ -26,6 +26,7 @@ from labelsieve.runs.decide import Decision, decide, left_open
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.label_score import shares_of_given
 from labelsieve.runs.measure import Measure
 from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_names
@@ -116,6 +117,8 @@ def drive(
             watch(epoch)
             seconds, began = clock() - began, clock()
             run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
+            if epoch.seen:
+                run.history.remember(shares_of_given(epoch, run.parts.learners))
             run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
             run.metrics.append(record)
             run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
