@@ -6,7 +6,7 @@ relabel, unsure), or empty: the label of all but the unsure is settled, and none
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -113,6 +113,13 @@ class LabelIssues:
         }
         table |= {name: self._known(name)[self.order].tolist() for name in EVIDENCE}
         return {name: table[name] for name in COLUMNS}
+
+    def with_decisions(self, decided: Sequence[str] | None) -> "LabelIssues":
+        """The same list, knowing what people decided (N,) in earlier rounds: what is settled is no issue, whatever tau is."""
+        if decided is None:
+            return self
+        settled = np.array([action in SETTLED for action in decided], bool)
+        return replace(self, decided=decided, is_issue=self.is_issue & ~settled)
 
     def to_csv(self) -> str:
         columns = self.columns()

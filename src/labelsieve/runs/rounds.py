@@ -13,7 +13,7 @@ from typing import Any
 from labelsieve.decisions.decision import DROP, LABELLING, Decision
 from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.decisions.settling import settled, took_back_more
-from labelsieve.decisions.state import State, states
+from labelsieve.decisions.state import states
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config
 from labelsieve.runs.findings import read_findings, read_record
@@ -79,8 +79,7 @@ def next_round(parent: Path, on_conflict: str) -> Round:
     """The round after the one in `parent`, with the decisions in its log as they are now."""
     folder = RunFolder.open(parent)
     before = round_of(folder.read_config())
-    found = states(DecisionLog(parent).all())
-    carried = _carried(folder, before, found, on_conflict)
+    carried = decisions_in(folder, on_conflict)
     if not carried:
         raise UsageError(
             f"{parent / NAME}: there are no decisions in it; review the run first (`labelsieve review {parent}`), or bring "
@@ -90,7 +89,9 @@ def next_round(parent: Path, on_conflict: str) -> Round:
     return Round(number + 1, str(parent.absolute()), tuple(rounds(folder)), tuple(carried.values()))
 
 
-def _carried(folder: RunFolder, before: Round | None, found: dict[str, State], on_conflict: str) -> dict[str, Carried]:
+def decisions_in(folder: RunFolder, on_conflict: str) -> dict[str, Carried]:
+    """{id: what was decided on it}, in this run's log and in the rounds before it."""
+    before, found = round_of(folder.read_config()), states(DecisionLog(folder.path).all())
     carried = {one.decision.id: one for one in before.carried} if before is not None else {}
     number = 1 if before is None else before.number
     now = settled(found, on_conflict, str(folder.path / NAME))

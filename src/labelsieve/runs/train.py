@@ -336,5 +336,5 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
         found = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
-        write_issues(run.folder, replace(found, decided=run.rows.decided))
+        write_issues(run.folder, found.with_decisions(run.rows.decided))
     write_model(run.folder, run.config, run.parts.learners, run.rows.collection)
