@@ -9,6 +9,7 @@ from labelsieve.cli import (
     apply,
     bench,
     bench_cleanlab,
+    decisions,
     demo,
     doctor,
     evaluate,
@@ -59,6 +60,7 @@ app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("apply", cls=apply.WithBareDecisions)(apply.apply)
+app.command("decisions")(decisions.decisions)
 app.command("export")(export.export)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
