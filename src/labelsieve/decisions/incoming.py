@@ -64,8 +64,9 @@ def entries(
 
 def _checked(rows: Sequence[Incoming], samples: Mapping[str, Sample], classes: Sequence[str]) -> tuple[list[Incoming], list[str]]:
     """The rows with action and label filled in, and a line for each that is wrong."""
-    told, problems, near = [], [], list(samples)[:NEAR]
-    number = set(classes)
+    told: list[Incoming] = []
+    problems: list[str] = []
+    near, number = list(samples)[:NEAR], set(classes)
     for row in rows:
         if row.id not in samples:
             like = suggest(row.id, near) if len(problems) < NAMED else ""

@@ -93,9 +93,9 @@ def _recorded(data: dict[str, Any], action: str, label: str | None) -> dict[str,
     """Who said the same before it went out, if anybody did."""
     records = data.get("decisions")
     for record in records if isinstance(records, list) else ():
-        if isinstance(record, dict) and {"action", "label", "who", "when", "key"} <= set(record):
-            if record["label"] == label and (label is not None or record["action"] == action):
-                return record
+        whole = isinstance(record, dict) and {"action", "label", "who", "when", "key"} <= set(record)
+        if whole and record["label"] == label and (label is not None or record["action"] == action):
+            return dict(record)
     return None
 
 
