@@ -9,6 +9,7 @@ from labelsieve.cli import (
     apply,
     bench,
     bench_cleanlab,
+    bench_review,
     decisions,
     demo,
     doctor,
@@ -66,6 +67,7 @@ app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
 app.command("bench-cleanlab")(bench_cleanlab.bench_cleanlab)
+app.command("bench-review")(bench_review.bench_review)
 
 
 def main() -> None:
