@@ -58,8 +58,13 @@ def entries(
         raise ToolError(f"{place}: {len(problems)} problem(s), so nothing was brought in:{lines}")
     known = list(log)
     by_key, now = {entry.key: entry for entry in known}, states(known)
-    found = [_entry(row, samples[row.id], by_key, now.get(row.id)) for row in told]
-    return [entry for entry in found if entry is not None]
+    found = []
+    for row in told:
+        entry = _entry(row, samples[row.id], by_key, now.get(row.id))
+        if entry is not None:
+            found.append(entry)
+            by_key[entry.key] = entry  # two rows of one file may claim one key, too
+    return found
 
 
 def _checked(rows: Sequence[Incoming], samples: Mapping[str, Sample], classes: Sequence[str]) -> tuple[list[Incoming], list[str]]:
