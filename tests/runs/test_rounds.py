@@ -237,3 +237,21 @@ def test_round_json_holds_who_and_when(chain: Path) -> None:
     facts = json.loads((chain / "second" / "round.json").read_text())
     assert facts["number"] == 2 and facts["carried"][0]["decision"]["who"] == "ada"
     assert [entry.id for entry in DecisionLog(chain / "second").all()] == ["00009", "00004", "00003"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"number": 2', '"number": "two"'),
+        ('"action": "keep"', '"action": "burn"'),
+        ('"label": "0"', '"label": ["0"]'),
+        ('"samples": 48', '"samples": []'),
+        ("{", ""),
+    ],
+)
+def test_a_round_json_that_was_tampered_with_is_named(tmp_path: Path, chain: Path, old: str, new: str) -> None:
+    text = (chain / "second" / "round.json").read_text()
+    assert old in text
+    (tmp_path / "round.json").write_text(text.replace(old, new, 1))
+    with pytest.raises(ToolError, match="round.json"):
+        read_round(tmp_path / "round.json")

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from labelsieve.decisions.decision import DROP, LABELLING, Decision
+from labelsieve.decisions.decision import DROP, LABELLING, Decision, from_facts
 from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.decisions.settling import settled, took_back_more
 from labelsieve.decisions.state import states
@@ -111,14 +111,34 @@ def read_round(path: Path) -> Round:
     """The round that a run folder's round.json tells of."""
     try:
         facts: Any = json.loads(path.read_text(encoding="utf-8"))
-        before = tuple(RoundFacts(**one) for one in facts["before"])
-        carried = tuple(Carried(Decision(**one["decision"]), int(one["round"]), str(one["given"])) for one in facts["carried"])
+        before = tuple(_line(one) for one in facts["before"])
+        told = [(from_facts(one["decision"], str(path)), int(one["round"]), str(one["given"])) for one in facts["carried"]]
+        carried = tuple(Carried(*one) for one in told)
         return Round(int(facts["number"]), str(facts["parent"]), before, carried)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ToolError(
             f"{path}: the decisions that the run began with cannot be read ({type(error).__name__}); put the file back, or "
             f"start the round again"
         ) from None
+
+
+def _line(facts: Any) -> RoundFacts:
+    """Numbers are made numbers: the file may come from anywhere."""
+
+    def number(name: str, kind: type) -> Any:
+        return None if facts[name] is None else kind(facts[name])
+
+    return RoundFacts(
+        round=int(facts["round"]),
+        run=str(facts["run"]),
+        samples=int(facts["samples"]),
+        decisions=int(facts["decisions"]),
+        wrong=float(facts["wrong"]),
+        low=float(facts["low"]),
+        high=float(facts["high"]),
+        known_wrong=number("known_wrong", int),
+        accuracy=number("accuracy", float),
+    )
 
 
 def rounds(folder: RunFolder) -> list[RoundFacts]:
