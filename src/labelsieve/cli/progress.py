@@ -121,7 +121,7 @@ def summary(run: Run) -> dict[str, Any]:
 
 def _further(run: Run) -> dict[str, Any]:
     """Top 5 where there are many classes, and test sets beside the first: by the last epoch that measured them."""
-    latest = next((record for record in reversed(run.metrics) if "accuracy" in record), {})
+    latest: dict[str, Any] = next((record for record in reversed(run.metrics) if "accuracy" in record), {})
     found = {"accuracy_top5": latest["accuracy"]["both_top5"]} if "both_top5" in latest.get("accuracy", {}) else {}
     for name, measured in latest.get("also", {}).items():
         found |= {f"accuracy_{name}": measured["both"]}

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Sequence
+from typing import Any
 
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.runs import atomic
@@ -123,7 +124,7 @@ def _measured(record: Record) -> str:
 
 def _further(record: Record) -> list[tuple[str, str]]:
     """Top 5, and test sets beside the first, by the last epoch that measured them."""
-    latest = next((line for line in reversed(record.metrics) if "accuracy" in line), {})
+    latest: dict[str, Any] = next((line for line in reversed(record.metrics) if "accuracy" in line), {})
     sets = {"test pictures": latest.get("accuracy") or {}} | {
         plain(name): found for name, found in latest.get("also", {}).items()
     }

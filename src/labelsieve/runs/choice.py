@@ -1,4 +1,4 @@
-"""Which epoch's networks become the model: an epoch's record and networks go in, the chosen ones and their test accuracy come out.
+"""Which epoch's networks become the model: records and networks go in, the chosen ones and their test accuracy come out.
 
 By the rule `best-val` the epoch that does best on the validation pictures is kept; nothing is ever chosen on test pictures.
 """
