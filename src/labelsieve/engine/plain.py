@@ -40,7 +40,8 @@ class PlainEngine:
         where: str = "auto",
     ) -> None:
         self.device = torch.device(device)
-        self.images = data.images.to(self.device) if held_by(self.device, data.images, where) else data.images
+        self.on_device = held_by(self.device, data.images, where)
+        self.images = data.images.to(self.device) if self.on_device else data.images
         self.labels = data.labels.to(self.device)
         self.views = views
         self.eval_batch = eval_batch
@@ -58,7 +59,7 @@ class PlainEngine:
         Where they lie on the host, each is sent once: a step's rows name a picture twice, and weak and strong views are
         made of the same ones. The host is ahead of the device by a chunk of steps, so fetching costs no time of its own.
         """
-        if self.images.device == self.device:
+        if self.on_device:
             return self.images[self.place(rows)]
         if self._latest is None or self._latest[0] is not rows:
             once, places = rows.unique(return_inverse=True)
@@ -87,7 +88,7 @@ class PlainEngine:
         return Evidence(labels, cross_entropies(seen.logits, labels), torch.softmax(seen.logits, 1), seen.features)
 
     def _at(self, rows: Tensor) -> Tensor:
-        return self.images[self.place(rows)] if self.images.device == self.device else self.fetched(rows)
+        return self.images[self.place(rows)] if self.on_device else self.fetched(rows)
 
     def adopt(self, learner: Learner) -> None:
         """Make a learner run the way this engine runs; the plain way is how it is made."""

@@ -28,8 +28,8 @@ def labelled_keys(path: Path, classes: int) -> dict[str, int]:
     """`key number` on each line, in order; numbers must be in 0..classes-1."""
     found: dict[str, int] = {}
     for number, line in enumerate(lines_of(path), 1):
-        key, _, label = line.rstrip().rpartition(" ")
-        if not key or not label.isdecimal():
+        key, label = (*line.rsplit(maxsplit=1), "")[:2]
+        if not label.isdecimal():
             raise ToolError(f'{path}, line {number}: "{line[:80]}" is not a path and a class number; unpack the file again')
         if int(label) >= classes:
             raise ToolError(f"{path}, line {number}: class {label} is outside 0..{classes - 1}; is it the right file?")
