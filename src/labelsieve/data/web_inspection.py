@@ -64,7 +64,7 @@ class WebInspection:
         if self.cache_bytes:
             said.append(
                 f"decoded once, they take {byte_count(self.cache_bytes)} on the disk ({byte_count(self.free_bytes)} are free in "
-                f"the cache folder), mapped and not held in memory; train takes another place by --cache-dir, another size by --size"
+                f"the cache folder), mapped and not held in memory; train has --cache-dir and --size for others"
             )
             if self.cache_bytes > self.free_bytes:
                 said.append("warning: that is more than is free there")
