@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelsieve.data.noisy_data import Held
 from labelsieve.errors import ToolError
 from labelsieve.method.learner import Learner
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config
-from labelsieve.runs.measure import accuracies
+from labelsieve.runs.evaluate import measured
 from labelsieve.runs.model import built
 from labelsieve.runs.outcome import model_facts, model_tensors
 
@@ -53,14 +52,9 @@ def tested(chosen: Chosen, config: Config, rows: Rows, learners: Sequence[Learne
     """What the final record says of the chosen model: its epoch, and its accuracy on the test pictures, met here only."""
     record: dict[str, Any] = {"chosen_epoch": chosen.epoch, "chosen_validation": chosen.accuracy}
     model = built(model_facts(config, learners, rows.collection), dict(chosen.tensors), device)
-
-    def measured(held: Held) -> dict[str, float]:
-        seen = model.look(held.images, config.engine.eval_batch)
-        labels = held.labels.to(device)
-        return accuracies([each.logits for each in seen], [each.prototypes for each in seen], labels)
-
+    batch = config.engine.eval_batch
     if rows.test is not None and rows.test is not rows.val:
-        record["accuracy"] = measured(rows.test)
+        record["accuracy"] = measured(model, rows.test, batch)
     if rows.collection.also:
-        record["also"] = {name: measured(held) for name, held in rows.collection.also.items()}
+        record["also"] = {name: measured(model, held, batch) for name, held in rows.collection.also.items()}
     return record
