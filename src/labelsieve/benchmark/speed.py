@@ -79,7 +79,7 @@ def measure(config: Config, rows: Rows, labelled: int, say: Callable[[str], None
     parts = parts_for(config, rows)
     clock = Clock(parts.engine.device)
     recipe = parts.recipe
-    result = Bench(_device_words(parts), {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch})
+    result = Bench(device_words(parts), {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch})
     first_batch = parts.engine.weak(torch.arange(recipe.warmup_batch), torch.Generator())
     _first_step(parts, first_batch)
     clock.once(lambda: None)
@@ -209,7 +209,7 @@ def held_images(rows: Rows) -> Tensor:
     return rows.test.images
 
 
-def _device_words(parts: Parts) -> str:
+def device_words(parts: Parts) -> str:
     from labelsieve.runs.environment import describe
 
     return describe(parts.engine.device)
