@@ -52,7 +52,9 @@ def test_the_chosen_candidate_is_what_a_run_writes() -> None:
     """The same numbers, once from a trail and once from what a run keeps (in half precision)."""
     trail = made_trail()
     score = torch.tensor([[2.1972246, 0.0]]).expand(3, 2)  # nine to one for class 0, as the trail's prototypes say
-    learners: Any = [SimpleNamespace(judge=SimpleNamespace(classify=lambda features: score)) for _ in range(2)]
+    learners: Any = [
+        SimpleNamespace(mean=torch.zeros(1), judge=SimpleNamespace(classify=lambda features: score)) for _ in range(2)
+    ]
     history = ScoreHistory(3, 1)
     labels, probs = torch.zeros(3, dtype=torch.long), torch.full((3, 2), 0.9)
     seen = tuple(Evidence(labels, torch.zeros(3), probs, torch.zeros(3, 1)) for _ in range(2))

@@ -18,7 +18,7 @@ def findings(counts: tuple[int, ...] = (300, 300), wrong: float = 0.1, opinions:
     chances = Chances(np.full(count, wrong), np.stack([np.full(count, opinion) for opinion in opinions]))
     zeros = np.zeros(count)
     names = [f"class {k}" for k in range(len(counts))]
-    return Findings({}, names, np.arange(count), given, given, 1 - zeros, zeros > 0, zeros, chances, None)
+    return Findings({}, names, np.arange(count), given, given, 1 - zeros, zeros > 0, zeros, chances, None, zeros > 0)
 
 
 def record(epochs: int = 20, accuracy: float = 90.0, **last: Any) -> Record:

@@ -13,7 +13,10 @@ from labelsieve.runs.label_score import label_score, shares_of_given
 
 # Prototypes that favour class 0 three to one for the first sample, and class 1 evenly for the second.
 SCORES = torch.tensor([[1.0986123, 0.0], [0.0, 0.0]])
-LEARNERS: Any = [SimpleNamespace(judge=SimpleNamespace(classify=lambda features: SCORES[: len(features)])) for _ in range(2)]
+LEARNERS: Any = [
+    SimpleNamespace(mean=torch.zeros(1), judge=SimpleNamespace(classify=lambda features: SCORES[: len(features)]))
+    for _ in range(2)
+]
 
 
 def last_epoch(by_prototype: bool = True, first: float = 0.8) -> Epoch:

@@ -50,7 +50,9 @@ def votes(seen: Evidence, seed: int = 0) -> tuple[Tensor, Tensor]:
     queries, references = order[:QUERIES], order[:REFERENCES]
     features = F.normalize(torch.nan_to_num(seen.features.float()), dim=1)
     labels = seen.labels[references]
-    near = min(50 if count >= 5_000 else 20, max(len(references) - 1, 1))
+    # A small class asks few: its wrong labels see one wrong label less among the others than its right ones do, so the more of
+    # the class votes, the surer the votes on its wrong labels seem.
+    near = min(50 if count >= 5_000 else 20, max(5, len(references) // seen.classes // 4), max(len(references) - 1, 1))
     shares = []
     for first in range(0, len(queries), 1024):
         some = queries[first : first + 1024]

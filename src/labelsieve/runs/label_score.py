@@ -36,5 +36,8 @@ def shares_of_given(epoch: Epoch, learners: Sequence[Learner]) -> Tensor:
 def _by_prototypes(learner: Learner, features: Tensor, labels: Tensor) -> Tensor:
     """In pieces, for (N, K) may be large."""
     assert learner.judge is not None
-    pieces = zip(features.split(CHUNK), labels.split(CHUNK))
-    return torch.cat([learner.judge.classify(some).softmax(1).gather(1, own).squeeze(1) for some, own in pieces])
+    device, found = learner.mean.device, []
+    for some, own in zip(features.split(CHUNK), labels.split(CHUNK)):  # of large sets they lie on the host, halved
+        scores = learner.judge.classify(some.to(device, torch.float32))
+        found.append(scores.softmax(1).gather(1, own.to(device)).squeeze(1).to(labels.device))
+    return torch.cat(found)

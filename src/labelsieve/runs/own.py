@@ -62,6 +62,8 @@ def picture_options(config: PicturesConfig) -> PictureOptions:
         workers=config.workers,
         mirror=config.mirror,
         labels_file=path(config.labels_file),
+        second_test=path(config.second_test),
+        incomplete=config.incomplete,
     )
 
 
@@ -85,6 +87,8 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
             Path(config.pictures.val), options, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress
         )
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
+    if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
+        notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")
     whole = found.train.ids
     if config.data.limit is not None:
         found = limited(found, config.data.limit)
@@ -103,10 +107,12 @@ def check_names(config: Config) -> None:
     choose_device(config.device)
     prior = config.training.prior
     named = {
+        "--decisions": config.data.decisions,
         "--trusted": config.data.trusted,
         "--prior": prior.removeprefix("file:") if prior.startswith("file:") else None,
         "--val": config.pictures.val,
         "--root": config.pictures.root,
+        "--second-test": config.pictures.second_test,
         "--pretrained": None if config.pretrained == "zoo" else config.pretrained,
     }
     for option, text in named.items():

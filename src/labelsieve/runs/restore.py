@@ -10,14 +10,15 @@ from labelsieve.errors import ToolError
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.card import write_card
+from labelsieve.runs.choice import Chosen
 from labelsieve.runs.config import Config
 from labelsieve.runs.data_facts import difference, write_data_facts
 from labelsieve.runs.decide import Decision
 from labelsieve.runs.environment import environment
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.outcome import write_model, write_parquet
+from labelsieve.runs.outcome import write_parquet
 from labelsieve.runs.own import Watch
-from labelsieve.runs.run import Run, assemble, fingerprint, follow
+from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_model
 from labelsieve.runs.validate import validate_for
 
 
@@ -57,7 +58,7 @@ def _mend(run: Run) -> None:
     if not folder.metrics.exists():
         folder.write_lines(folder.metrics, run.metrics)
     if not (folder.model.exists() and folder.model_facts.exists()):
-        write_model(folder, run.config, run.parts.learners, run.rows.collection)
+        keep_model(run)
     lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
     if lost:
         raise ToolError(
@@ -77,6 +78,8 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
     if saved.facts.get("decision"):
         follow(run, Decision.from_facts(saved.facts["decision"]))
+    if saved.facts.get("chosen"):
+        run.chosen = Chosen(**saved.facts["chosen"], tensors=_part(saved, "chosen"))
     for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
         learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     run.metrics = list(saved.facts["metrics"])

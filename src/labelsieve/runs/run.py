@@ -6,10 +6,12 @@ from typing import Any
 
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.choice import Chosen
 from labelsieve.runs.config import Config
 from labelsieve.runs.decide import Decision, decided
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
+from labelsieve.runs.outcome import write_model
 
 
 @dataclass
@@ -26,6 +28,7 @@ class Run:
     epoch: int = 0  # epochs done
     done: bool = False
     decision: Decision | None = None  # what was left open and has been decided
+    chosen: Chosen | None = None  # by the rule best-val: the model so far
     choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
 
 
@@ -56,7 +59,16 @@ def save(run: Run, at_stop: bool = False) -> None:
     tables["history"] = run.history.state_dict()
     decision = None if run.decision is None else run.decision.facts()
     facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
+    if run.chosen is not None:
+        tables["chosen"] = dict(run.chosen.tensors)
+        facts["chosen"] = run.chosen.facts()
     state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
     checkpoint.save(run.folder.checkpoints, state)
     if run.config.output.slim_checkpoint and at_stop:
         checkpoint.save_slim(run.folder.slim, state)
+
+
+def keep_model(run: Run) -> None:
+    """The model as it stands, or the one that was chosen, into the run folder."""
+    chosen = None if run.chosen is None else run.chosen.tensors
+    write_model(run.folder, run.config, run.parts.learners, run.rows.collection, chosen)

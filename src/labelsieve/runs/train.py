@@ -20,18 +20,20 @@ from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.card import write_card
+from labelsieve.runs.choice import better, check_choice, tested
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import write_data_facts
-from labelsieve.runs.decide import Decision, decide, left_open
+from labelsieve.runs.decide import Decision, decide, left_open, seen_after_warm_up
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.label_score import shares_of_given
 from labelsieve.runs.measure import Measure
-from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_scores
+from labelsieve.runs.outcome import label_issues, write_issues, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_names
 from labelsieve.runs.restore import go_on
-from labelsieve.runs.run import Run, assemble, follow, save
+from labelsieve.runs.rounds import round_of
+from labelsieve.runs.run import Run, assemble, follow, keep_model, save
 from labelsieve.runs.validate import validate_for
 from labelsieve.runs.weights import pretrained_tensors, start_from
 
@@ -56,7 +58,9 @@ def begin(path: Path, config: Config, watch: Watch | None = None, rows: Rows | N
     where a caller has them in memory; otherwise the configuration says where they are.
     """
     check_names(config)
-    folder = RunFolder.create(path, config)
+    begun = round_of(config)
+    folder = RunFolder.create(path, config, None if begun is None else begun.text())
+    config = folder.own(config)
     with folder.only_one():
         try:
             return _start(folder, config, watch, rows)
@@ -75,6 +79,7 @@ def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
         if plan.size == CPU_SIZE and not cuda:
             choices = (f"size: {CPU_SIZE} px at most, for there is no GPU; larger and slower with --size N", *choices)
     validate_for(config, rows.data)
+    check_choice(config, rows)
     return config, choices
 
 
@@ -114,11 +119,15 @@ def drive(
             record = replace(measure, recipe=run.parts.recipe).record(epoch)
             if run.decision is not None and epoch.index == run.parts.recipe.warmup:
                 record = _with_decision(record, run.decision)
+            run.chosen = better(run.chosen, record, run.parts.learners)
+            if epoch.phase == "final" and run.chosen is not None:
+                record |= tested(run.chosen, run.config, run.rows, run.parts.learners, run.parts.engine.device)
             watch(epoch)
             seconds, began = clock() - began, clock()
-            run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
-            if epoch.seen:
-                run.history.remember(shares_of_given(epoch, run.parts.learners))
+            if not epoch.rows:  # a draw is not every sample
+                run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
+                if epoch.seen:
+                    run.history.remember(shares_of_given(epoch, run.parts.learners))
             run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
             run.metrics.append(record)
             run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
@@ -147,7 +156,7 @@ def _epochs(run: Run) -> Iterator[Epoch]:
     if left_open(run.config) and run.decision is None and run.config.method != "ce":
         learners, engine = run.parts.learners, run.parts.engine
         yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, run.parts.pinned, stop=warmup)
-        follow(run, decide(run.config, [engine.gather(learner) for learner in learners]))
+        follow(run, decide(run.config, seen_after_warm_up(learners, run.parts.recipe, engine)))
     parts = run.parts
     yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
 
@@ -208,15 +217,15 @@ def _start(folder: RunFolder, config: Config, watch: Watch | None = None, rows: 
 
 def _measure(run: Run) -> Measure:
     rows, parts = run.rows, run.parts
-    return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners)
+    val = rows.val if run.config.output.model == "best-val" else None
+    return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners, val, rows.collection.also)
 
 
 def _write_outcome(run: Run, epoch: Epoch) -> None:
-    """Scores, issues and model as they stand; in the warm-up there are no scores yet, only a model."""
-    if epoch.seen:
+    """Scores, issues and model as they stand; in the warm-up, and of a draw of the samples, there is only a model."""
+    if epoch.seen and not epoch.rows:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
-        write_issues(
-            run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
-        )
-    write_model(run.folder, run.config, run.parts.learners, run.rows.collection)
+        found = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
+        write_issues(run.folder, found.with_decisions(run.rows.decided))
+    keep_model(run)
