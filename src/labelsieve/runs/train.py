@@ -19,11 +19,13 @@ from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
+from labelsieve.runs.answers import write_answers
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.card import write_card
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import difference, write_data_facts
 from labelsieve.runs.decide import Decision, decide, decided, left_open
+from labelsieve.runs.early import write_early_losses
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
@@ -138,6 +140,8 @@ def drive(
             if run.decision is not None and epoch.index == run.parts.recipe.warmup:
                 record = _with_decision(record, run.decision)
             watch(epoch)
+            if epoch.seen and epoch.index == run.parts.recipe.warmup:
+                write_early_losses(run.folder, epoch, run.rows.data, run.rows.truth)
             seconds, began = clock() - began, clock()
             run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
             run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
@@ -274,6 +278,8 @@ def _mend(run: Run) -> None:
         return
     if not folder.metrics.exists():
         folder.write_lines(folder.metrics, run.metrics)
+    if run.rows.test is not None and not folder.predictions.exists():
+        write_answers(folder, run.parts.engine, run.parts.learners, run.rows.test)
     if not (folder.model.exists() and folder.model_facts.exists()):
         write_model(folder, run.config, run.parts.learners, run.rows.collection)
     lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
@@ -335,4 +341,6 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
         write_issues(
             run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
         )
+    if run.rows.test is not None:
+        write_answers(run.folder, run.parts.engine, run.parts.learners, run.rows.test)
     write_model(run.folder, run.config, run.parts.learners, run.rows.collection)
