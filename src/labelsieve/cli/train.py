@@ -40,7 +40,10 @@ def train(
     cleaner: Annotated[str | None, typer.Option(help="gmm-agn, gmm-awr, cpc-agn, cpc-awr or contrastive.")] = None,
     noise: Annotated[
         str | None,
-        typer.Option(help="Wrong labels to make on purpose: sym:0.5, sym-other:0.5, asym:0.4, pair:0.3, matrix:FILE, file:FILE."),
+        typer.Option(
+            help="Wrong labels to make on purpose: sym:0.5, sym-other:0.5, asym:0.4, pair:0.3, matrix:FILE, file:FILE, "
+            "cifar-n:FILE:worse."
+        ),
     ] = None,
     network: Annotated[
         str | None, typer.Option(help="auto, small, small-wide, preact-resnet18, resnet18, resnet50 or timm:NAME.")
@@ -106,7 +109,7 @@ def train(
         "pretrained": pretrained if pretrained in (None, "zoo") else whole_path(Path(pretrained)),
         "seed": seed,
         "device": device,
-        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:")) else noise,
+        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:", "cifar-n:")) else noise,
         "data.limit": limit,
         "data.trusted": whole_path(trusted),
         "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(Path(prior))}",

@@ -88,7 +88,7 @@ def recipe_for(config: Config) -> Recipe:
         train_unlabelled=t.train_unlabelled,
         mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
         tau=c.tau,
-        strong_views=config.method != "dividemix",
+        strong_views=config.method != "dividemix" and config.views.policy != "none",
         seed=config.seed,
     )
 

@@ -45,6 +45,8 @@ class TrainingConfig:
     prior: str = "uniform"  # what the penalty pulls towards: uniform, given (labels' frequencies) or file:FILE
     prior_weight: float = 1.0
     train_unlabelled: bool = True
+    epoch_batches: int = 0  # each network draws so many batches of rows an epoch, divides and trains on them; 0: all rows
+    epoch_draw: str = "balanced"  # how they are drawn: balanced (as many of each class as there are) or random
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ class PicturesConfig:
 
 @dataclass(frozen=True)
 class ViewsConfig:
-    policy: str = "auto"  # of the strong views; auto: AutoAugment where mirroring is allowed, else upright
+    policy: str = "auto"  # of the strong views; auto: AutoAugment where mirroring is allowed, else upright; none: weak ones
+    crop: int | None = None  # the side that networks see, cut at random from larger pictures; none: the whole picture
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ class EngineConfig:
 
 @dataclass(frozen=True)
 class OutputConfig:
+    model: str = "last"  # which epoch's networks are kept as the model: last, or best-val (best on validation pictures)
     checkpoint_seconds: float = 20.0  # at most this much work is lost by a kill
     slim_checkpoint: bool = False  # at a stop, also one in small files for copying; see runs/slim.py for what it loses
     history_mib: int = 64  # bound on the memory of the scores' history

@@ -8,6 +8,8 @@ from labelsieve.runs.config import VERSION, Config
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
 CLEANERS = ("gmm-agn", "gmm-awr", "cpc-agn", "cpc-awr", "contrastive")
+DRAWS = ("balanced", "random")
+MODELS = ("last", "best-val")
 
 
 def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
@@ -26,6 +28,8 @@ def validate(config: Config) -> None:
     if config.pretrained == "zoo" and not config.network.startswith("timm:"):
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
     choice("pictures.fit", config.pictures.fit, FITS)
+    choice("training.epoch_draw", config.training.epoch_draw, DRAWS)
+    choice("output.model", config.output.model, MODELS)
     training, cleaning = config.training, config.cleaning
     ranges: list[tuple[str, float | None, float, float]] = [
         ("training.epochs", training.epochs, 1, 1e6),
@@ -42,6 +46,7 @@ def validate(config: Config) -> None:
         ("training.temperature", training.temperature, 1e-3, 10),
         ("training.beta", training.beta, 0.05, 1e3),
         ("training.prior_weight", training.prior_weight, 0, 1e6),
+        ("training.epoch_batches", training.epoch_batches or None, 1, 1e7),
         ("cleaning.mixture_threshold", cleaning.mixture_threshold, 0, 1),
         ("cleaning.mixture_memory", cleaning.mixture_memory, 1, 100),
         ("cleaning.tau", cleaning.tau, 0, 1),
@@ -57,6 +62,7 @@ def validate(config: Config) -> None:
         ("output.checkpoint_seconds", config.output.checkpoint_seconds, 0, 1e9),
         ("output.history_mib", config.output.history_mib, 0, 1e6),
         ("pictures.size", config.pictures.size, 4, 1024),
+        ("views.crop", config.views.crop, 4, 1024),
         ("pictures.workers", config.pictures.workers, 1, 1024),
         ("seed", config.seed, 0, 2**63 - 1),
         ("data.noise_seed", config.data.noise_seed, 0, 2**63 - 1),
@@ -64,6 +70,11 @@ def validate(config: Config) -> None:
     for key, value, low, high in ranges:
         if value is not None and not low <= value <= high:
             raise UsageError(f'setting "{key}" is {value:g}; it must be between {low:g} and {high:g}')
+    if training.epoch_batches and (cleaning.mixture_memory or 1) > 1:
+        raise UsageError(
+            'setting "cleaning.mixture_memory" must be 1 with training.epoch_batches: every epoch sees other samples, '
+            "so their losses have no past"
+        )
     if config.data.limit is not None and config.data.limit < 2:
         raise UsageError(f'setting "data.limit" is {config.data.limit}; it must be at least 2')
 
