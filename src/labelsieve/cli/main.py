@@ -17,6 +17,7 @@ from labelsieve.cli import (
     predict,
     presets,
     report,
+    reproduce,
     resume,
     train,
 )
@@ -60,6 +61,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("apply")(apply.apply)
 app.command("export")(export.export)
+app.command("reproduce")(reproduce.reproduce)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

@@ -77,5 +77,5 @@ def read_answers(folder: RunFolder) -> Answers:
     found = read_npz(folder.predictions)
     missing = [key for key in ("label", "top", "test_set") if key not in found]
     if missing or len(found["label"]) != len(found["top"]):
-        raise ToolError(f"{folder.predictions}: damaged or changed; delete it, and `labelsieve resume {folder.path}` writes it again")
+        raise ToolError(f"{folder.predictions}: damaged; delete it, and `labelsieve resume {folder.path}` writes it again")
     return Answers(found["label"], found["top"], str(found["test_set"]))

@@ -40,7 +40,7 @@ def write_early_losses(folder: RunFolder, epoch: Epoch, data: NoisyData, truth: 
 def read_early_losses(folder: RunFolder) -> EarlyLosses:
     if not folder.early_losses.is_file():
         raise ToolError(
-            f"{folder.early_losses}: missing; the run has not finished its warm-up, or was made before labelsieve kept these losses"
+            f"{folder.early_losses}: missing; the run has not finished its warm-up, or was made before runs kept these losses"
         )
     found = read_npz(folder.early_losses)
     missing = [key for key in ("loss", "given", "classes") if key not in found]

@@ -317,12 +317,29 @@ def _measure(run: Run) -> Measure:
     return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners)
 
 
-def _save(run: Run, at_stop: bool = False) -> None:
+def state_of(run: Run) -> checkpoint.Checkpoint:
+    """Everything the run needs to go on, as it stands now."""
     tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
     tables["history"] = run.history.state_dict()
     decision = None if run.decision is None else run.decision.facts()
     facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
-    state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
+    return checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
+
+
+def start_at(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:
+    """Put a run that has not begun where another stood that did the same so far; it goes on as if it had come there itself."""
+    if run.epoch or fingerprint(run.rows) != saved.facts.get("fingerprint"):
+        raise ToolError(f"{run.folder.path}: it has begun or has other data, so it cannot start where another run stood")
+    with run.folder.only_one():
+        _restore(run, saved)
+        run.timings = list(timings)
+        run.folder.write_lines(run.folder.metrics, run.metrics)
+        run.folder.write_lines(run.folder.timings, run.timings)
+        _save(run)
+
+
+def _save(run: Run, at_stop: bool = False) -> None:
+    state = state_of(run)
     checkpoint.save(run.folder.checkpoints, state)
     if run.config.output.slim_checkpoint and at_stop:
         checkpoint.save_slim(run.folder.slim, state)
