@@ -146,8 +146,11 @@ def _small_job(cleaner: str) -> Job:
     options = how | {
         "data.noise": "sym:0.5",
         "data.limit": SMALL_SAMPLES,
+        "data.test_limit": 2_000,
         "training.epochs": SMALL_EPOCHS,
         "training.warmup": SMALL_WARMUP,
+        "training.batch": 32,
+        "training.warmup_batch": 32,
         "training.lambda_u": 25.0,
         "cleaning.mixture_threshold": 0.5,
         "cleaning.mixture_memory": 1,
@@ -156,5 +159,5 @@ def _small_job(cleaner: str) -> Job:
     return Job(name, "fashion-mnist", "fashion-mnist", SMALL_EPOCHS, tuple(options.items()), SMALL_SAMPLES, "small")
 
 
-SMALL_SAMPLES, SMALL_EPOCHS, SMALL_WARMUP = 6_000, 24, 5
+SMALL_SAMPLES, SMALL_EPOCHS, SMALL_WARMUP = 2_000, 18, 6
 TABLES = {table.__name__: table for table in (table1, table2, table3, hyper, ablation, prototypes, small)}

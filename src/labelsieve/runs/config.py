@@ -21,6 +21,7 @@ T = TypeVar("T")
 class DataConfig:
     source: str = "digits"  # as on the command line: cifar10:PATH, arrays:FILE.npz, ...
     limit: int | None = None  # train on a fixed, class-stratified subset of this size
+    test_limit: int | None = None  # measure accuracy on such a subset of the test pictures
     noise: str = "none"  # wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...
     noise_seed: int | None = None  # None: the run's seed
     trusted: str | None = None  # a file of ids whose labels are surely right: always taken as clean
