@@ -186,6 +186,7 @@ OUT_OF_RANGE = {
     "cleaning.prototype_lr": 0,
     "engine.threads": -1,
     "engine.eval_batch": -1,
+    "engine.pictures": "attic",
     "output.checkpoint_seconds": -1,
     "output.history_mib": -1,
     "data.limit": 1,

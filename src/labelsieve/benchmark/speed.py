@@ -80,7 +80,7 @@ def measure(config: Config, rows: Rows, labelled: int, say: Callable[[str], None
     clock = Clock(parts.engine.device)
     recipe = parts.recipe
     shape = {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch}
-    result = Bench(_device_words(parts), shape | {"network": config.network, "picture": list(rows.data.shape)})
+    result = Bench(device_words(parts), shape | {"network": config.network, "picture": list(rows.data.shape)})
     first_batch = parts.engine.weak(torch.arange(recipe.warmup_batch), torch.Generator())
     _first_step(parts, first_batch)
     clock.once(lambda: None)
@@ -210,7 +210,7 @@ def held_images(rows: Rows) -> Tensor:
     return rows.test.images
 
 
-def _device_words(parts: Parts) -> str:
+def device_words(parts: Parts) -> str:
     from labelsieve.runs.environment import describe
 
     return describe(parts.engine.device)

@@ -1,7 +1,8 @@
 """`labelsieve inspect PATH`: what lies there, what is wrong with it, and what `train` would do."""
 
 import json
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,9 +17,14 @@ from labelsieve.cli.picture_options import (
     picture_settings,
 )
 
+if TYPE_CHECKING:
+    from labelsieve.data.pictures.options import PictureOptions
+
 
 def inspect(
-    data: Annotated[str, typer.Argument(metavar="PATH", help="A folder, a table, a saved data set, arrays or vectors.")],
+    data: Annotated[
+        str, typer.Argument(metavar="PATH", help="A folder, a table, a saved data set, arrays or vectors; clothing1m:PATH.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,
@@ -27,6 +33,7 @@ def inspect(
     classes: Classes = None,
     size: Size = None,
     encoding: Encoding = None,
+    second_test: Annotated[Path | None, typer.Option(help="For webvision: where ILSVRC12's validation pictures are.")] = None,
     device: Annotated[str, typer.Option(help="The device that training would use: auto, cpu, cuda.")] = "auto",
 ) -> None:
     """Look at every picture at PATH: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
@@ -37,6 +44,7 @@ def inspect(
     from labelsieve.cli.console import console
     from labelsieve.cli.looking import Looking
     from labelsieve.data.inspection import inspection, known_source
+    from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError
     from labelsieve.runs.config import Config, override
@@ -48,6 +56,10 @@ def inspect(
     options = sized_for(options, device)
     cuda = choose_device(device).type == "cuda"
     path = known_source(data)
+    name, _, place = str(path).partition(":")
+    if isinstance(path, str) and name in WEBSETS:
+        say_web_set(name, place, replace(options, size=size, second_test=second_test), as_json)
+        return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)
     choice = network_for(found.shape, found.samples, cuda)
@@ -62,3 +74,23 @@ def inspect(
     classes_found = sum(1 for count in found.training.values() if count)
     if classes_found < 2:
         raise ToolError(f"{data}: {classes_found} class(es) with readable training pictures; training needs at least two")
+
+
+def say_web_set(name: str, place: str, options: "PictureOptions", as_json: bool) -> None:
+    """What is there of a large set, by its lists; ends in an error where something is missing."""
+    from labelsieve.cli.console import console
+    from labelsieve.data.web_inspection import web_inspection
+    from labelsieve.errors import ToolError, UsageError
+
+    if not place:
+        raise UsageError(f'{name} needs a place: write "{name}:PATH", the folder with its official files')
+    found = web_inspection(name, Path(place), options)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False, default=str))
+    else:
+        for line in found.lines():
+            console.print(line, style="yellow" if "warning:" in line else None)
+    if not found.is_whole:
+        gone = sum(split.listed - split.there for split in found.splits)
+        what = f"{', '.join(found.missing)} missing" if found.missing else f"{gone:,} listed pictures missing"
+        raise ToolError(f"{place}: {what}; {found.title} is only partly there: unpack the rest of its official files")

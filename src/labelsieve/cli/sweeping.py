@@ -20,7 +20,7 @@ from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Cell, Job, Table, chosen
 from labelsieve.reproduce.held import held
 from labelsieve.reproduce.plan import fit
-from labelsieve.reproduce.results import CellResult, final, result
+from labelsieve.reproduce.results import CellResult, Final, final, result
 from labelsieve.reproduce.speed import H200, SIDES, Speed, from_bench, from_runs, measured_here, phases, total
 from labelsieve.reproduce.sweep import Report, Sweep, check, open_sweep, read_sweep, refuse_other_sweep, work
 from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
@@ -277,6 +277,11 @@ def say_results(table: Table, results: Sequence[CellResult]) -> None:
         console.print("SHORT and SUBSET: shorter or smaller runs than the paper's; these numbers do not reproduce it.")
 
 
+def _three(one: Final | None) -> str:
+    numbers = () if one is None else (one.last, one.tail, one.best)
+    return " / ".join("-" if number is None else f"{number:.2f}" for number in numbers)
+
+
 def say_prototypes(runs: Sequence[Path]) -> None:
     """The prototypes as classifier beside the networks, for runs that are there."""
     grid = Grid(title="Accuracy on test pictures, percent: last / mean of last 10 / best", title_justify="left")
@@ -284,9 +289,9 @@ def say_prototypes(runs: Sequence[Path]) -> None:
         grid.add_column(name, justify="left" if name == "run" else "right")
     for path in runs:
         record = read_record(RunFolder.open(path))
-        found = [final(record, measure) for measure in ("prototypes", "both")]
+        found = [final(record, f"accuracy.{name}") for name in ("prototypes", "both")]
         if found[0] is None:
             raise UsageError(f"{path}: no accuracy of prototypes was measured; its cleaner has none, or it has no test pictures")
-        grid.add_row(str(path), *("" if one is None else f"{one.last:.2f} / {one.tail:.2f} / {one.best:.2f}" for one in found))
+        grid.add_row(str(path), *(_three(one) for one in found))
     console.print(grid)
     console.print("The paper: 78.44 on WebVision's first 50 classes.")

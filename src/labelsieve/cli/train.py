@@ -31,7 +31,8 @@ def train(
         str,
         typer.Argument(
             help="A folder with one folder a class, a table of paths and labels (CSV, TSV, Parquet, JSON lines), a saved "
-            "data set, arrays or vectors (npz, npy, Parquet); or digits, cifar10:PATH, cifar100:PATH, fashion-mnist[:PATH]"
+            "data set, arrays or vectors (npz, npy, Parquet); or digits, cifar10:PATH, cifar100:PATH, "
+            "fashion-mnist[:PATH], clothing1m:PATH, webvision:PATH"
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="The run folder to make; it must not exist.")] = None,
@@ -72,6 +73,9 @@ def train(
         bool, typer.Option("--no-mirror", help="A mirrored picture is not the same thing: letters, digits, left and right.")
     ] = False,
     epochs: Annotated[int | None, typer.Option(help="Epochs in all, the warm-up included.")] = None,
+    second_test: Annotated[
+        Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, measured on too.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, order, views and noise.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
@@ -98,7 +102,8 @@ def train(
     from labelsieve.runs.resolve import parse_settings, resolve
 
     pictures = picture_settings(image_column, label_column, id_column, root, classes, size, cache_dir, strict, encoding)
-    pictures |= {"pictures.val": whole_path(val), "pictures.mirror": False if no_mirror else None}
+    pictures |= {"pictures.val": whole_path(val), "pictures.second_test": whole_path(second_test)}
+    pictures |= {"pictures.mirror": False if no_mirror else None}
     said = {key: value for key, value in pictures.items() if value is not None}
     said |= {key: value for key, value in parse_settings(settings or ()).items() if key.startswith("pictures.")}
     source = source_at(data, picture_options(override(Config(), said).pictures))

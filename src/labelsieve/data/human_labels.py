@@ -47,7 +47,8 @@ def human_labels(argument: str, true: IntArray, classes: int) -> IntArray:
     if len(other):
         raise ToolError(
             f"{path}: its clean labels differ from the data set's in {len(other):,} of {len(true):,} rows, "
-            f"first in row {other[0]} ({clean[other[0]]}, here {true[other[0]]}); the file is of another data set, or of another order of it"
+            f"first in row {other[0]} ({clean[other[0]]}, here {true[other[0]]}); "
+            f"the file is of another data set, or of another order of it"
         )
     return noisy
 

@@ -55,9 +55,15 @@ def be_deterministic() -> None:
 
 class FastEngine(PlainEngine):
     def __init__(
-        self, data: NoisyData, views: Views | VectorViews, device: torch.device | str, eval_batch: int, speed: Speed
+        self,
+        data: NoisyData,
+        views: Views | VectorViews,
+        device: torch.device | str,
+        eval_batch: int,
+        speed: Speed,
+        where: str = "auto",
     ) -> None:
-        super().__init__(data, views, device, eval_batch)
+        super().__init__(data, views, device, eval_batch, where)
         self.speed = speed
         self._see = torch.compile(see, dynamic=False) if speed.compile else see
         self._prepared: dict[tuple[int, str], tuple[tuple[object, ...], Step]] = {}
@@ -75,6 +81,14 @@ class FastEngine(PlainEngine):
     def see(self, network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.speed.precision == "bf16"):
             return self._see(network, pixels, mean, std)
+
+    def fetched(self, rows: Tensor) -> Tensor:
+        """Straight into pinned memory, by all threads, and on its way while the device is at work."""
+        if self.device.type != "cuda":
+            return super().fetched(rows)
+        staged = torch.empty((len(rows), *self.images.shape[1:]), dtype=self.images.dtype, pin_memory=True)
+        torch.index_select(self.images, 0, rows, out=staged)
+        return staged.to(self.device, non_blocking=True)
 
     def place(self, tensor: Tensor) -> Tensor:
         """Through pinned memory: a copy from plain memory would wait for all the steps queued before it."""

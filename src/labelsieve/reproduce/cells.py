@@ -29,14 +29,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Cell:
-    """`paper` in percent with its standard deviation over seeds, None where the paper has none; `measure` names ours."""
+    """`paper` in percent with its standard deviation over seeds, None where the paper has none.
+
+    `measure` is where ours stands in a line of metrics.jsonl.
+    """
 
     row: str
     column: str
     job: Job
     paper: float | None
     spread: float | None = None
-    measure: str = "both"
+    measure: str = "accuracy.both"
     reported: bool = False  # taken by the paper from others' work
 
 

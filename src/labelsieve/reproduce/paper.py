@@ -14,10 +14,10 @@ SETS = {
     "Clothing1M": "clothing1m",
 }
 WEB = {
-    "WebVision top 1": "both",
-    "WebVision top 5": "both_top5",
-    "ILSVRC12 top 1": "ilsvrc12",
-    "ILSVRC12 top 5": "ilsvrc12_top5",
+    "WebVision top 1": "accuracy.both",
+    "WebVision top 5": "accuracy.both_top5",
+    "ILSVRC12 top 1": "also.ilsvrc12.both",
+    "ILSVRC12 top 5": "also.ilsvrc12.both_top5",
 }
 RATES = (20, 50, 80, 90)
 
@@ -121,7 +121,7 @@ def ablation() -> Table:
 def prototypes() -> Table:
     """Prototypes as classifier: test pictures go to the class whose prototype scores highest. Only WebVision's is published."""
     cells = [
-        Cell("CPC, prototypes", column, job(cell), 78.44 if cell == "webvision" else None, measure="prototypes")
+        Cell("CPC, prototypes", column, job(cell), 78.44 if cell == "webvision" else None, measure="accuracy.prototypes")
         for column, cell in SETS.items()
     ]
     note = "The paper gives 78.44 on WebVision (and 72.23 for MoPro's prototypes there) and no number for the others."

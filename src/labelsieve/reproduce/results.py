@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
+from typing import Any
 
 from labelsieve.reproduce.cells import Cell
 from labelsieve.reproduce.tasks import Task
@@ -13,10 +14,13 @@ TAIL = 10
 
 @dataclass(frozen=True)
 class Final:
-    """Percent: after the last epoch, mean of the last 10 epochs, best epoch (chosen on the test set: the paper's protocol)."""
+    """Percent: after the last epoch, mean of the last 10 epochs, best epoch (chosen on the test set: the paper's protocol).
 
-    last: float
-    tail: float
+    Where the model was chosen on validation pictures, `best` is the chosen one's test accuracy and there is no other.
+    """
+
+    last: float | None
+    tail: float | None
     best: float
 
 
@@ -49,22 +53,27 @@ class CellResult:
 
 
 def values(record: Record, measure: str) -> list[float]:
-    """A measure in percent, epoch by epoch, where it was measured."""
-    lines = [line["accuracy"] for line in record.metrics if "accuracy" in line]
-    return [float(line[measure]) for line in lines if line.get(measure) is not None]
+    """A measure in percent, epoch by epoch, where it was measured; `measure` as in a `Cell`."""
+    found: list[Any] = list(record.metrics)
+    for name in measure.split("."):
+        found = [line[name] for line in found if isinstance(line, dict) and line.get(name) is not None]
+    return [float(value) for value in found]
 
 
-def final(record: Record, measure: str = "both") -> Final | None:
+def final(record: Record, measure: str = "accuracy.both") -> Final | None:
     found = values(record, measure)
     if not found:
         return None
+    if any("chosen_epoch" in line for line in record.metrics):
+        return Final(None, None, found[-1])
     return Final(found[-1], mean(found[-TAIL:]), max(found))
 
 
-def spread(numbers: Sequence[float]) -> Spread | None:
-    if not numbers:
+def spread(numbers: Sequence[float | None]) -> Spread | None:
+    known = [number for number in numbers if number is not None]
+    if not known:
         return None
-    return Spread(mean(numbers), stdev(numbers) if len(numbers) > 1 else None)
+    return Spread(mean(known), stdev(known) if len(known) > 1 else None)
 
 
 def result(cell: Cell, tasks: Sequence[Task], failed: dict[str, str] | None = None) -> CellResult:

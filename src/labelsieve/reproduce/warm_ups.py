@@ -22,7 +22,14 @@ def warm_up_key(config: Config) -> str:
     training = replace(config.training, lambda_u=None)
     data = replace(config.data, source=config.data.source.partition(":")[0])
     alike = replace(
-        config, method="", cleaner="", cleaning=CleaningConfig(), output=OutputConfig(), training=training, data=data, device=""
+        config,
+        method="",
+        cleaner="",
+        cleaning=CleaningConfig(),
+        output=replace(OutputConfig(), model=config.output.model),
+        training=training,
+        data=data,
+        device="",
     )
     return hashlib.sha256(to_yaml(alike).encode()).hexdigest()[:16]
 

@@ -13,11 +13,8 @@ from torch import Tensor
 
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.npz import read_npz
-from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import ToolError
-from labelsieve.method.learner import Learner
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.measure import prototype_scores
 
 TOP = 5
 LOOKED_AT = 1000  # pictures that go into a test set's hash, evenly spaced; its labels all do
@@ -45,18 +42,16 @@ def test_set_hash(held: Held) -> str:
     return digest.hexdigest()
 
 
-def write_answers(folder: RunFolder, engine: PlainEngine, learners: Sequence[Learner], held: Held) -> None:
-    """Look at the test pictures once more and keep what comes out."""
-    seen = [engine.predict(learner, held.images) for learner in learners]
-    together = seen[0].logits + seen[1].logits
+def write_answers(folder: RunFolder, logits: Sequence[Tensor], scores: Sequence[Tensor | None], held: Held) -> None:
+    """Keep what two networks (M, K) and, once they have learnt, their prototypes (M, K) say of the held pictures."""
+    together = logits[0] + logits[1]
     arrays = {
         "label": held.labels.cpu().numpy(),
         "top": _best(together, min(TOP, together.shape[1])),
-        "first": _best(seen[0].logits, 1)[:, 0],
-        "second": _best(seen[1].logits, 1)[:, 0],
+        "first": _best(logits[0], 1)[:, 0],
+        "second": _best(logits[1], 1)[:, 0],
         "test_set": np.array(test_set_hash(held)),
     }
-    scores = [prototype_scores(learner, prediction) for learner, prediction in zip(learners, seen)]
     if scores[0] is not None and scores[1] is not None:
         arrays["prototypes"] = _best(scores[0] + scores[1], 1)[:, 0]
     folder.write_arrays(folder.predictions, arrays)

@@ -86,6 +86,8 @@ class PicturesConfig:
     strict: bool = False  # one unreadable picture ends the run
     workers: int | None = None  # decoding processes; none: one a core
     labels_file: str | None = None  # the labels of an .npy file of vectors
+    second_test: str | None = None  # a folder with ILSVRC12's validation pictures, for webvision; none: looked for in its folder
+    incomplete: bool = False  # train on a web set although many of its listed pictures are missing
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class ViewsConfig:
 class EngineConfig:
     threads: int = 0  # 0: OMP_NUM_THREADS, or 1 for tiny pictures and as many as usable cores (8 at most) for others
     eval_batch: int = 512  # 0: by the pictures' size
+    pictures: str = "auto"  # where they lie: device, host (sent as needed), auto: on the device if half of its memory holds them
     precision: str = "auto"  # float32 or bf16 (weights stay float32); auto: bf16 on CUDA
     compile: bool | None = None  # the networks; none: on CUDA
     capture: bool | None = None  # steps as CUDA graphs; none: on CUDA

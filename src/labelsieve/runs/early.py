@@ -1,6 +1,6 @@
 """early_losses.npz: every sample's loss at the end of the warm-up, which is where the paper looks at loss distributions.
 
-`loss` (2, N) by network, `given` (N,), `classes` (K,) and, where true labels are known, `wrong` (N,).
+By network, for what it judged there: `loss` and `given` (2, M) and, where true labels are known, `wrong` (2, M); `classes` (K,).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from labelsieve.runs.folder import RunFolder
 
 @dataclass(frozen=True, eq=False)
 class EarlyLosses:
-    """Row i belongs to sample i; `wrong` is for measuring, and there is none where nobody knows what is true."""
+    """(2, M) by network; `wrong` is for measuring, and there is none where nobody knows what is true."""
 
     loss: np.ndarray
     given: np.ndarray
@@ -27,13 +27,16 @@ class EarlyLosses:
 
 def write_early_losses(folder: RunFolder, epoch: Epoch, data: NoisyData, truth: Truth | None) -> None:
     """`epoch` is the first one that divides: what it has seen is what the warm-up left."""
+    every = torch.arange(len(data))
+    rows = [some.cpu() for some in epoch.rows] or [every] * len(epoch.seen)
     arrays = {
         "loss": torch.stack([seen.losses for seen in epoch.seen]).cpu().numpy().astype(np.float32),
-        "given": data.labels.numpy(),
+        "given": torch.stack([data.labels[some] for some in rows]).numpy(),
         "classes": np.array(data.classes),
     }
     if truth is not None:
-        arrays["wrong"] = (truth.labels != data.labels).numpy()
+        wrong = truth.labels != data.labels
+        arrays["wrong"] = torch.stack([wrong[some] for some in rows]).numpy()
     folder.write_arrays(folder.early_losses, arrays)
 
 

@@ -61,6 +61,8 @@ def picture_options(config: PicturesConfig) -> PictureOptions:
         workers=config.workers,
         mirror=config.mirror,
         labels_file=path(config.labels_file),
+        second_test=path(config.second_test),
+        incomplete=config.incomplete,
     )
 
 
@@ -105,6 +107,7 @@ def check_files(config: Config) -> None:
         "--prior": prior.removeprefix("file:") if prior.startswith("file:") else None,
         "--val": config.pictures.val,
         "--root": config.pictures.root,
+        "--second-test": config.pictures.second_test,
         "--pretrained": None if config.pretrained == "zoo" else config.pretrained,
     }
     for option, text in named.items():

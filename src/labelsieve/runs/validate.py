@@ -2,6 +2,7 @@
 
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.data.pictures.options import FITS
+from labelsieve.engine.device import PLACES
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 from labelsieve.runs.config import VERSION, Config
@@ -29,6 +30,7 @@ def validate(config: Config) -> None:
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
     choice("pictures.fit", config.pictures.fit, FITS)
     choice("training.epoch_draw", config.training.epoch_draw, DRAWS)
+    choice("engine.pictures", config.engine.pictures, PLACES)
     choice("output.model", config.output.model, MODELS)
     training, cleaning = config.training, config.cleaning
     ranges: list[tuple[str, float | None, float, float]] = [
@@ -88,6 +90,13 @@ def validate_for(config: Config, data: NoisyData) -> None:
         raise ToolError(
             f"{config.data.source}: {len(data)} samples are fewer than one batch of {batch}; "
             f"use --set training.batch={fitting} --set training.warmup_batch={fitting}, or more data"
+        )
+    crop = config.views.crop
+    if crop is not None and not data.are_vectors and crop > min(data.shape[1:]):
+        height, width = data.shape[1:]
+        raise ToolError(
+            f'{config.data.source}: setting "views.crop" is {crop}, and pictures are {height}x{width}; '
+            f"use --size {crop} or more, or --set views.crop=none"
         )
     fitting_networks, kind = (VECTOR_NETWORKS, "vectors") if data.are_vectors else (NETWORKS, "pictures")
     if config.network in NETWORKS | VECTOR_NETWORKS and config.network not in fitting_networks:
