@@ -9,6 +9,7 @@ from labelsieve.cli import (
     apply,
     bench,
     bench_cleanlab,
+    compare,
     demo,
     doctor,
     evaluate,
@@ -61,6 +62,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("apply")(apply.apply)
 app.command("export")(export.export)
+app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)

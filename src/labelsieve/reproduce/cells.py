@@ -25,6 +25,7 @@ class Job:
     options: tuple[tuple[str, Any], ...] = ()
     samples: int = 50_000  # that the paper trains on
     network: str = "preact-resnet18"
+    length: int | None = None  # epochs here, where the job is shortened by itself
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,6 @@ def _small_job(cleaner: str) -> Job:
         "data.noise": "sym:0.5",
         "data.limit": SMALL_SAMPLES,
         "data.test_limit": 2_000,
-        "training.epochs": SMALL_EPOCHS,
         "training.warmup": SMALL_WARMUP,
         "training.batch": 32,
         "training.warmup_batch": 32,
@@ -156,7 +155,7 @@ def _small_job(cleaner: str) -> Job:
         "cleaning.mixture_memory": 1,
     }
     name = f"fashion-mnist-sym50+{cleaner}"
-    return Job(name, "fashion-mnist", "fashion-mnist", SMALL_EPOCHS, tuple(options.items()), SMALL_SAMPLES, "small")
+    return Job(name, "fashion-mnist", "fashion-mnist", 30, tuple(options.items()), 60_000, "small", SMALL_EPOCHS)
 
 
 SMALL_SAMPLES, SMALL_EPOCHS, SMALL_WARMUP = 2_000, 18, 6

@@ -29,7 +29,7 @@ class Settings:
     sets: tuple[str, ...] = ()  # key=value
 
     def epochs_of(self, job: Job) -> int:
-        return self.epochs or max(1, round(self.share * job.epochs))
+        return self.epochs or max(1, round(self.share * (job.length or job.epochs)))
 
 
 @dataclass(frozen=True)
