@@ -46,14 +46,22 @@ def compare(
         ]
         typer.echo(json.dumps({"runs": told, "settings_that_differ": settings}))
         return
-    grid = Table(title="accuracy on the same test pictures, percent", title_justify="left")
-    for name in HEADER:
-        grid.add_column(name, justify="left" if name in ("run", "AUC") else "right")
-    for run in found:
-        grid.add_row(*row_of(run))
-    console.print(grid)
+    for place, run in enumerate(found, 1):
+        console.print(f"{place}: {run.path}")
+    for columns in ((0, 1, 2, 3, 4, 5), (0, 6, 7)):  # two narrow tables, for terminals are
+        grid = Table(
+            title="\ntest accuracy, percent" if 1 in columns else "\ndifference, and ranking of labels", title_justify="left"
+        )
+        for column in columns:
+            grid.add_column(HEADER[column], justify="left" if column == 7 else "right")
+        for place, run in enumerate(found, 1):
+            row = [str(place), *row_of(run)[1:]]
+            grid.add_row(*(row[column] for column in columns))
+        console.print(grid)
     console.print("intervals: bootstrap over test pictures (paired against the first run); another seed may move more than that")
+    if settings:
+        console.print("\nsettings that differ, run by run:")
     for key, values in settings.items():
-        console.print(f"{key}: {' | '.join(values)}")
+        console.print(f"  {key}: {' | '.join(values)}")
     if out is not None:
         console.print(f"page: {out}")

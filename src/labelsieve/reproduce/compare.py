@@ -53,7 +53,7 @@ def _check_same(paths: Sequence[Path], answers: Sequence[Answers]) -> None:
     for path, one in zip(paths[1:], answers[1:]):
         if one.test_set != answers[0].test_set:
             raise UsageError(
-                f"{path} was tested on other pictures than {paths[0]} ({len(one.label):,} and {len(answers[0].label):,} of them), "
+                f"{path} was tested on other pictures than {paths[0]} ({len(one.label):,}, {len(answers[0].label):,} of them), "
                 f"so their accuracies cannot be paired; compare runs on one test set, or give both one with --val"
             )
 

@@ -75,7 +75,7 @@ def losses_figure(found: Sequence[Density], shares: dict[str, float | None], wor
         axes.plot(one.loss, one.mean, color=colour, label=f"{'clean' if one.kind == 'clean' else 'wrong'} labels{differ}")
         axes.fill_between(one.loss, one.low, one.high, color=colour, alpha=0.2, linewidth=0)
     axes.set(xlabel="cross-entropy at the end of the warm-up", ylabel="density", xlim=(0, found[0].loss[-1]))
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.2 * max(float(one.high.max()) for one in found))  # room for the legend
     axes.legend(loc="upper right")
     return _captioned(figure, f"{words}. Line: mean over classes; band: 95 % of classes; p < 0.05, Kolmogorov-Smirnov")
 

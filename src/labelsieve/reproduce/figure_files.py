@@ -8,8 +8,9 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.reproduce import drawings
 from labelsieve.reproduce.curves import Line, agreement_lines, auc_lines
-from labelsieve.reproduce.losses import KINDS, Tested, densities, share_that_differs, tests
+from labelsieve.reproduce.losses import KINDS, Tested, class_tests, densities, share_that_differs
 from labelsieve.runs import atomic
+from labelsieve.runs.config import DataConfig
 from labelsieve.runs.early import read_early_losses
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
@@ -69,15 +70,23 @@ def groups_of(folders: Sequence[RunFolder]) -> list[Group]:
         record = read_record(folder)
         if not record.metrics:
             continue
-        data = record.config.data
-        name = f"{Path(data.source).name.partition(':')[0] or data.source}-{data.noise.replace(':', '')}"
-        name = "".join(sign if sign.isalnum() or sign in "-._" else "-" for sign in name)
+        name = _name(record.config.data)
         group = groups.setdefault(name, Group(name, [], []))
         group.folders.append(folder)
         group.records.append(record)
     if not groups:
         raise UsageError("none of these runs has trained an epoch yet; there is nothing to draw")
     return list(groups.values())
+
+
+def _name(data: DataConfig) -> str:
+    """`cifar100-sym90` of a named set, `arrays-stripes-sym30` of a file; fit for a file's name."""
+    source, _, place = data.source.partition(":")
+    kind, _, rate = data.noise.partition(":")
+    share = f"{100 * float(rate):g}" if rate.replace(".", "", 1).isdigit() else Path(rate).stem
+    own = () if source in PAPER or source == "digits" else (Path(place).stem,)
+    name = "-".join(word for word in (source, *own, f"{kind}{share}" if kind != "none" else "") if word)
+    return "".join(sign if sign.isalnum() or sign in "-._" else "-" for sign in name)
 
 
 def draw_all(group: Group, out: Path) -> Drawn:
@@ -108,7 +117,7 @@ def draw_losses(group: Group, out: Path, drawn: Drawn) -> None:
         if early.wrong is None or early.wrong.all() or not early.wrong.any():
             drawn.missing.append(f"{folder.path}: nothing is known of which labels are wrong, or all are alike; no loss figure")
             return
-        all_tests[seed] = tests(early)
+        all_tests[seed] = class_tests(early)
         if seed == first:
             shapes = densities(early)
     together = [one for tested in all_tests.values() for one in tested]
@@ -120,7 +129,7 @@ def draw_losses(group: Group, out: Path, drawn: Drawn) -> None:
         for one in shapes
         for values in zip(one.loss, one.mean, one.low, one.high)
     ]
-    _write(drawn, stem.with_suffix(".csv"), ("kind", "loss", "mean_density", "low", "high"), rows)
+    _write(drawn, out / f"{group.name}-losses.csv", ("kind", "loss", "mean_density", "low", "high"), rows)
     lines = [
         (str(seed), str(one.network + 1), one.name, one.kind, str(one.samples), f"{one.statistic:.6g}", f"{one.p_value:.6g}")
         for seed, tested in all_tests.items()

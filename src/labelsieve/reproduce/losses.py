@@ -50,7 +50,7 @@ def of_kind(early: EarlyLosses, network: int, kind: str) -> tuple[np.ndarray, np
     return early.loss[network][chosen].astype(np.float64), early.given[network][chosen]
 
 
-def tests(early: EarlyLosses) -> list[Tested]:
+def class_tests(early: EarlyLosses) -> list[Tested]:
     """Every class against all samples of its kind, itself among them, as the paper does. Classes go by the given label."""
     found = []
     for network in range(len(early.loss)):

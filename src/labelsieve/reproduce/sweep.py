@@ -21,6 +21,7 @@ from labelsieve.runs.train import Progress, Run, begin, take_up
 from labelsieve.version import __version__
 
 FORMAT = 1
+OURS = {".locks", "runs"}  # what may be there before a sweep is: its runs' commands can be given by hand
 NAMES = {"epochs": "--epochs", "share": "the length that --budget chose", "limit": "--limit", "sets": "--set"}
 # Trains an open run and calls back after each epoch; says whether the run is done. Given by who shows progress.
 Train = Callable[[Task, Run, Callable[[Progress], None]], bool]
@@ -46,7 +47,7 @@ def read_sweep(path: Path, any_version: bool = False) -> Sweep | None:
     """The sweep at `path`, None where there is none yet; one of another version is an error that says what to do."""
     file = path / "sweep.json"
     if not file.exists():
-        if path.exists() and (not path.is_dir() or any(entry.name != ".locks" for entry in path.iterdir())):
+        if path.exists() and (not path.is_dir() or not {entry.name for entry in path.iterdir()} <= OURS):
             raise UsageError(f"{path}: it exists and is no sweep (sweep.json is missing); choose another --out")
         return None
     try:

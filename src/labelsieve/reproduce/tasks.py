@@ -10,6 +10,7 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.cells import Job
 from labelsieve.runs.config import Config, dotted_keys, full_key, value_at
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.presets import preset
 from labelsieve.runs.resolve import parse_settings, resolve
 
 NEEDS_PATH = ("cifar10", "cifar100", "clothing1m", "webvision")
@@ -80,7 +81,7 @@ def tasks_for(jobs: Sequence[Job], seeds: Sequence[int], settings: Settings, pla
 def task_for(job: Job, seed: int, settings: Settings, places: Places, sweep: Path) -> Task:
     options: dict[str, Any] = {full_key(key): value for key, value in job.options}
     epochs = settings.epochs_of(job)
-    if epochs != job.epochs or "training.epochs" in options:
+    if epochs != preset(job.preset).get("training.epochs"):
         options["training.epochs"] = epochs
     if settings.limit is not None:
         options["data.limit"] = settings.limit

@@ -66,8 +66,8 @@ def _best(scores: Tensor, count: int) -> np.ndarray:
 def read_answers(folder: RunFolder) -> Answers:
     if not folder.predictions.is_file():
         raise ToolError(
-            f"{folder.predictions}: missing; the run had no test pictures or was made before labelsieve kept this file; for a "
-            f"run that is done, `labelsieve resume {folder.path}` writes it"
+            f"{folder.predictions}: missing; the run is not finished, has no test pictures, or was made before runs kept this "
+            f"file; `labelsieve resume {folder.path}` finishes it and writes the file"
         )
     found = read_npz(folder.predictions)
     missing = [key for key in ("label", "top", "test_set") if key not in found]

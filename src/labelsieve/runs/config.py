@@ -7,6 +7,7 @@ suggest the nearest one.
 import types
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
@@ -133,6 +134,7 @@ class Config:
     output: OutputConfig = field(default_factory=OutputConfig)
 
 
+@cache
 def dotted_keys(kind: Any = Config, prefix: str = "") -> dict[str, Any]:
     """Every settable key with its type: {"training.epochs": int, ...}."""
     found: dict[str, Any] = {}
