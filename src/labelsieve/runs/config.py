@@ -135,11 +135,15 @@ class Config:
 
 
 @cache
-def dotted_keys(kind: Any = Config, prefix: str = "") -> dict[str, Any]:
+def dotted_keys() -> dict[str, Any]:
     """Every settable key with its type: {"training.epochs": int, ...}."""
+    return _keys_of(Config, "")
+
+
+def _keys_of(kind: Any, prefix: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
-        found |= dotted_keys(hint, f"{prefix}{name}.") if is_dataclass(hint) else {f"{prefix}{name}": hint}
+        found |= _keys_of(hint, f"{prefix}{name}.") if is_dataclass(hint) else {f"{prefix}{name}": hint}
     return found
 
 
