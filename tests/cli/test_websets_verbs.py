@@ -49,7 +49,9 @@ def test_webvision_trains_and_is_evaluated(shell: Shell, tmp_path: Path) -> None
     assert told.code == 0, told.err
     assert "accuracy ilsvrc12" in told.out and "3 x 16 x 16 pixels" in told.out + told.err
     again = shell("evaluate", run, "--json")
-    assert again.code == 0 and json.loads(again.out)["pictures"] == 9
+    found = json.loads(again.out)
+    assert again.code == 0 and found["pictures"] == 9 and set(found["also"]) == {"ilsvrc12"}
+    assert "accuracy on ilsvrc12: network 1" in shell("evaluate", run).out
 
 
 def test_clothing1m_says_which_epoch_became_the_model(shell: Shell, tmp_path: Path) -> None:
@@ -65,6 +67,24 @@ def test_a_folder_half_unpacked_ends_before_any_training(shell: Shell, tmp_path:
         path.unlink()
     told = shell("train", f"webvision:{root}", "--out", tmp_path / "run", *TINY)
     assert told.code != 0 and "16 of 57 listed pictures are missing" in told.err and not (tmp_path / "run").exists()
+
+
+def test_a_plan_for_a_large_set_reads_its_lists_only(shell: Shell, tmp_path: Path) -> None:
+    root = clothing1m(tmp_path / "data")
+    told = shell("train", f"clothing1m:{root}", "--dry-run", "--set", f"pictures.cache_dir={tmp_path / 'kept'}")
+    assert told.code == 0, told.err
+    assert "# train: 48 pictures listed, 48 there" in told.out and "draws 1,000 batches an epoch" in told.out
+    assert not (tmp_path / "kept").exists()
+
+
+def test_labels_are_checked_against_a_known_set(shell: Shell, tmp_path: Path) -> None:
+    train = json.loads(shell("inspect", "digits", "--json").out)["samples"]
+    (tmp_path / "noise.json").write_text(json.dumps([0] * train))
+    told = shell("inspect", "digits", "--noise", f"file:{tmp_path / 'noise.json'}")
+    assert told.code == 0 and f"of {train:,} labels differ" in told.out
+    (tmp_path / "short.json").write_text(json.dumps([0] * 7))
+    wrong = shell("inspect", "digits", "--noise", f"file:{tmp_path / 'short.json'}")
+    assert wrong.code != 0 and f"7 labels for {train} samples" in wrong.err
 
 
 def test_the_profile_runs_on_a_cpu(shell: Shell, tmp_path: Path) -> None:

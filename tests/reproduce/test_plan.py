@@ -81,6 +81,13 @@ def test_a_bench_file_gives_its_speed_and_another_file_is_named(tmp_path: Path) 
     found = from_bench(tmp_path / "bench.json")
     assert (found.warm_up_s, found.mixed_s, found.fixed_s, found.start_s) == (2.0, 5.0, pytest.approx(1.0), 10.0)
     assert "cuda (made)" in found.source and found.fits(CIFAR100[0])
+    large = {"device": "cuda (made)", "network": "resnet50", "together_ms": 100.0, "gathered_per_s": 4000.0}
+    (tmp_path / "large.json").write_text(json.dumps(large))
+    web = from_bench(tmp_path / "large.json")
+    (task,) = make([job for job in TABLES["table3"]().jobs if job.name == "webvision+cpc-awr"], Settings())
+    assert web.fits(task.job) and not web.fits(CIFAR100[0])
+    assert web.mixed_s == pytest.approx(2 * 500 * 0.1 + 64_000 / 4000)
+    assert web.mixed(task) == pytest.approx(16 + 0.6 * 32_000 / 16_000 * 100)  # 60 % of the labels count as clean
     (tmp_path / "bench.json").write_text("{}")
     for name in ("bench.json", "none.json"):
         with pytest.raises(ToolError, match="bench --json"):

@@ -33,6 +33,9 @@ def inspect(
     classes: Classes = None,
     size: Size = None,
     encoding: Encoding = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Check labels for a known set: file:FILE or cifar-n:FILE:worse; says how many differ.")
+    ] = None,
     second_test: Annotated[Path | None, typer.Option(help="For webvision: where ILSVRC12's validation pictures are.")] = None,
     device: Annotated[str, typer.Option(help="The device that training would use: auto, cpu, cuda.")] = "auto",
 ) -> None:
@@ -46,7 +49,7 @@ def inspect(
     from labelsieve.data.inspection import inspection, known_source
     from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.engine.device import choose_device
-    from labelsieve.errors import ToolError
+    from labelsieve.errors import ToolError, UsageError
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.fitting import batch_for, network_for
     from labelsieve.runs.own import picture_options, sized_for
@@ -58,19 +61,27 @@ def inspect(
     path = known_source(data)
     name, _, place = str(path).partition(":")
     if isinstance(path, str) and name in WEBSETS:
+        if noise is not None:
+            raise UsageError(
+                f"--noise checks labels for sets that are read whole, not for {name}, whose labels are noisy already"
+            )
         say_web_set(name, place, replace(options, size=size, second_test=second_test), as_json)
         return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)
+    changed = {} if noise is None else labels_changed(data, noise)
     choice = network_for(found.shape, found.samples, cuda)
     batch = batch_for(found.shape, found.samples)
     if as_json:
         training = {"network": choice.name, "network_why": choice.why, "batch": batch}
-        typer.echo(json.dumps(found.as_dict() | training, ensure_ascii=False, default=str))
+        typer.echo(json.dumps(found.as_dict() | training | changed, ensure_ascii=False, default=str))
     else:
         told = replace(found, network=f"{choice.name} ({choice.why}), batches of {batch}")
         for line in told.lines():
             console.print(line, style="yellow" if line.startswith("warning:") else None)
+        if changed:
+            share = 100 * changed["labels_changed"] / found.samples
+            console.print(f"noise {noise}: {changed['labels_changed']:,} of {found.samples:,} labels differ ({share:.2f} %)")
     classes_found = sum(1 for count in found.training.values() if count)
     if classes_found < 2:
         raise ToolError(f"{data}: {classes_found} class(es) with readable training pictures; training needs at least two")
@@ -94,3 +105,13 @@ def say_web_set(name: str, place: str, options: "PictureOptions", as_json: bool)
         gone = sum(split.listed - split.there for split in found.splits)
         what = f"{', '.join(found.missing)} missing" if found.missing else f"{gone:,} listed pictures missing"
         raise ToolError(f"{place}: {what}; {found.title} is only partly there: unpack the rest of its official files")
+
+
+def labels_changed(data: str, noise: str) -> dict[str, int]:
+    """How many labels a noise changes; a file of labels that does not fit the data is an error."""
+    from labelsieve.data.noise import inject
+    from labelsieve.data.sources import open_data, source_at
+
+    found = open_data(source_at(data))
+    made = inject(noise, found.train.labels, len(found.train.classes), 0, groups=found.groups, name=found.name)
+    return {"labels_changed": int(made.flipped.sum())}

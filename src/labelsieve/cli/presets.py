@@ -25,8 +25,9 @@ def presets(
     elif name is not None:
         table.add_column("setting")
         table.add_column("value")
+        settings = preset(name)
         table.title, table.title_justify = describe(name), "left"
-        for key, value in preset(name).items():
+        for key, value in settings.items():
             table.add_row(key, str(value))
     else:
         table.add_column("preset", no_wrap=True)

@@ -39,7 +39,8 @@ def reproduce(
         str | None, typer.Option(help="Plan for this much time (25m): which cells at which length fit, from measured speed.")
     ] = None,
     speed: Annotated[
-        Path | None, typer.Option(help="A file of `labelsieve bench --json`: the speed to plan with, of any machine.")
+        list[Path] | None,
+        typer.Option(help="A file of `labelsieve bench --json`: the speed to plan with, of any machine; repeatable."),
     ] = None,
     time_limit: TimeLimit = None,
     any_version: Annotated[
@@ -76,7 +77,7 @@ def reproduce(
         sets=tuple(settings or ()),
         device=device,
         budget=budget,
-        speed=speed,
+        speed=tuple(speed or ()),
         time_limit=time_limit,
         any_version=any_version,
         dry_run=dry_run,

@@ -21,7 +21,7 @@ from labelsieve.reproduce.cells import Cell, Job, Table, chosen
 from labelsieve.reproduce.held import held
 from labelsieve.reproduce.plan import fit
 from labelsieve.reproduce.results import CellResult, Final, final, result
-from labelsieve.reproduce.speed import H200, SIDES, Speed, from_bench, from_runs, measured_here, phases, total
+from labelsieve.reproduce.speed import H200, TINY, Speed, from_bench, from_runs, measured_here, phases, total
 from labelsieve.reproduce.sweep import Report, Sweep, check, open_sweep, read_sweep, refuse_other_sweep, work
 from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
 from labelsieve.reproduce.tasks import NEEDS_PATH, Places, Settings, Task, tasks_for
@@ -33,7 +33,8 @@ DATA = {
     "cifar10": "CIFAR-10, python version: cifar-10-python.tar.gz, packed or unpacked; --data cifar10:PATH",
     "cifar100": "CIFAR-100, python version: cifar-100-python.tar.gz, packed or unpacked; --data cifar100:PATH",
     "clothing1m": "Clothing1M: a folder with annotations/ and images/; --data clothing1m:PATH, and --pretrained FILE (ResNet-50)",
-    "webvision": "WebVision 1.0: a folder with info/, google/ and val_images_256/; --data webvision:PATH",
+    "webvision": "WebVision 1.0: a folder with info/, google/ and val_images_256/, and ILSVRC12's validation pictures in "
+    "its subfolder ilsvrc12 (`labelsieve inspect webvision:PATH` says what is missing); --data webvision:PATH",
     "fashion-mnist": "Fashion-MNIST: Debian and Ubuntu have it as the package dataset-fashion-mnist "
     "(apt-get install dataset-fashion-mnist); elsewhere --data fashion-mnist:PATH with the four idx files",
     "digits": "digits: inside scikit-learn",
@@ -55,7 +56,7 @@ class Asked:
     sets: tuple[str, ...]
     device: str | None
     budget: str | None
-    speed: Path | None
+    speed: tuple[Path, ...]
     time_limit: str | None
     any_version: bool
     dry_run: bool = False
@@ -136,12 +137,12 @@ def speeds_for(asked: Asked, tasks: Sequence[Task]) -> list[Speed]:
     """
     if not asked.budget and not asked.dry_run:
         return []
-    found = [] if asked.speed is None else [from_bench(asked.speed)]
+    found = [from_bench(path) for path in asked.speed]
     found += from_runs(tasks)
     cuda = choose_device(asked.device or "auto").type == "cuda"
     if not asked.budget or cuda:
         found.append(H200)
-    unknown = [task for task in tasks if task.job.source in SIDES and not any(speed.fits(task.job) for speed in found)]
+    unknown = [task for task in tasks if task.job.source in TINY and not any(speed.fits(task.job) for speed in found)]
     for network in dict.fromkeys(task.config.network for task in unknown):
         one = next(task for task in unknown if task.config.network == network)
         console.print(f"measuring the speed of {network} here, for some seconds")
@@ -189,8 +190,8 @@ def _say_time(plan: Planned) -> None:
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
         console.print(
-            f"not counted, for no measured speed fits: {names}. Measure with `labelsieve bench --network NAME --json FILE`, "
-            f"then --speed FILE"
+            f"not counted, for no measured speed fits: {names}. Measure with `labelsieve bench --json FILE` (the web sets: with "
+            f"--profile large), then --speed FILE"
         )
 
 

@@ -64,8 +64,10 @@ class WebInspection:
         if self.cache_bytes:
             said.append(
                 f"decoded once, they take {byte_count(self.cache_bytes)} on the disk ({byte_count(self.free_bytes)} are free in "
-                f"the cache folder), mapped and not held in memory; --cache-dir names another place, --size another size"
+                f"the cache folder), mapped and not held in memory; train has --cache-dir and --size for others"
             )
+            if self.cache_bytes > self.free_bytes:
+                said.append("warning: that is more than is free there")
         said += [f"note: {note}" for note in self.notes]
         return [*said, "everything that the lists name is there" if self.is_whole else "not whole: unpack what is missing"]
 

@@ -10,13 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelsieve.data.noisy_data import Held
 from labelsieve.errors import ToolError
 from labelsieve.method.learner import Learner
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config
-from labelsieve.runs.measure import accuracies
-from labelsieve.runs.model import Outlook, built
+from labelsieve.runs.evaluate import measured
+from labelsieve.runs.model import Model, built
 from labelsieve.runs.outcome import model_facts, model_tensors
 
 
@@ -49,25 +48,17 @@ def better(best: Chosen | None, record: Mapping[str, Any], learners: Sequence[Le
     return Chosen(record["epoch"], record["validation"]["both"], tensors)
 
 
-def looks_of(
-    chosen: Chosen, config: Config, rows: Rows, learners: Sequence[Learner], device: torch.device, held: Held
-) -> list[Outlook]:
-    """What the chosen model's networks make of held pictures."""
-    model = built(model_facts(config, learners, rows.collection), dict(chosen.tensors), device)
-    return model.look(held.images, config.engine.eval_batch)
+def model_of(chosen: Chosen, config: Config, rows: Rows, learners: Sequence[Learner], device: torch.device) -> Model:
+    """The chosen networks, ready to look at pictures."""
+    return built(model_facts(config, learners, rows.collection), dict(chosen.tensors), device)
 
 
 def tested(chosen: Chosen, config: Config, rows: Rows, learners: Sequence[Learner], device: torch.device) -> dict[str, Any]:
     """What the final record says of the chosen model: its epoch, and its accuracy on the test pictures, met here only."""
     record: dict[str, Any] = {"chosen_epoch": chosen.epoch, "chosen_validation": chosen.accuracy}
-
-    def measured(held: Held) -> dict[str, float]:
-        seen = looks_of(chosen, config, rows, learners, device, held)
-        labels = held.labels.to(device)
-        return accuracies([each.logits for each in seen], [each.prototypes for each in seen], labels)
-
+    model, batch = model_of(chosen, config, rows, learners, device), config.engine.eval_batch
     if rows.test is not None and rows.test is not rows.val:
-        record["accuracy"] = measured(rows.test)
+        record["accuracy"] = measured(model, rows.test, batch)
     if rows.collection.also:
-        record["also"] = {name: measured(held) for name, held in rows.collection.also.items()}
+        record["also"] = {name: measured(model, held, batch) for name, held in rows.collection.also.items()}
     return record

@@ -86,6 +86,8 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
             Path(config.pictures.val), options, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress
         )
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
+    if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
+        notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")
     whole = found.train.ids
     if config.data.limit is not None:
         found = limited(found, config.data.limit)

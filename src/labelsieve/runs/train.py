@@ -22,7 +22,7 @@ from labelsieve.runs import checkpoint
 from labelsieve.runs.answers import write_answers
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.card import write_card
-from labelsieve.runs.choice import Chosen, better, check_choice, looks_of, tested
+from labelsieve.runs.choice import Chosen, better, check_choice, model_of, tested
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import difference, write_data_facts
 from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up
@@ -385,7 +385,8 @@ def _write_answers(run: Run) -> None:
         scores = [prototype_scores(learner, prediction) for learner, prediction in zip(learners, seen)]
         write_answers(run.folder, [prediction.logits for prediction in seen], scores, held)
     else:
-        looks = looks_of(run.chosen, run.config, run.rows, learners, run.parts.engine.device, held)
+        model = model_of(run.chosen, run.config, run.rows, learners, run.parts.engine.device)
+        looks = model.look(held.images, run.config.engine.eval_batch)
         write_answers(run.folder, [look.logits for look in looks], [look.prototypes for look in looks], held)
 
 
