@@ -33,6 +33,8 @@ SAME = (
     "issues.parquet",
     "model.safetensors",
     "model.json",
+    "early_losses.npz",
+    "predictions.npz",
 )
 FILES = {*SAME, "estimate.json", "README.md", "scores.npz", "timings.jsonl", "checkpoint"}
 

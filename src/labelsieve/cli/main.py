@@ -10,6 +10,7 @@ from labelsieve.cli import (
     bench,
     bench_cleanlab,
     bench_review,
+    compare,
     decisions,
     demo,
     doctor,
@@ -19,6 +20,7 @@ from labelsieve.cli import (
     predict,
     presets,
     report,
+    reproduce,
     resume,
     train,
 )
@@ -63,6 +65,8 @@ app.command("report")(report.report)
 app.command("apply", cls=apply.WithBareDecisions)(apply.apply)
 app.command("decisions")(decisions.decisions)
 app.command("export")(export.export)
+app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

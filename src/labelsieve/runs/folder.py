@@ -1,9 +1,9 @@
 """The run folder: one place for what a run was told, what it did and what came out. Every write is atomic.
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
-issues.csv (and .parquet), estimate.json, model.safetensors + model.json, README.md; of one's own pictures also data.json,
-samples.csv and left_out.csv; decisions.jsonl once it is reviewed, round.json from the second round on. A folder
-that has a config.yaml is a run, and can be resumed.
+issues.csv (and .parquet), estimate.json, model.safetensors + model.json, README.md, early_losses.npz, predictions.npz (where
+there are test pictures); of one's own pictures also data.json, samples.csv and left_out.csv; decisions.jsonl once it is
+reviewed, round.json from the second round on. A folder that has a config.yaml is a run, and can be resumed.
 """
 
 import csv
@@ -48,6 +48,8 @@ class RunFolder:
         self.samples = path / "samples.csv"
         self.left_out = path / "left_out.csv"
         self.round = path / "round.json"
+        self.early_losses = path / "early_losses.npz"
+        self.predictions = path / "predictions.npz"
 
     @classmethod
     def create(cls, path: Path, config: Config, round_text: str | None = None) -> "RunFolder":

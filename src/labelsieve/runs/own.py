@@ -11,7 +11,7 @@ from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.opening import Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.survey import Progress
-from labelsieve.data.sources import OWN, limited, open_data, open_own
+from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
 from labelsieve.data.trusted import pinned_rows
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
@@ -91,6 +91,8 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     whole = found.train.ids
     if config.data.limit is not None:
         found = limited(found, config.data.limit)
+    if config.data.test_limit is not None:
+        found = tested_on(found, config.data.test_limit)
     pinned = None
     if config.data.trusted is not None:
         absent = {row.id for row in left_out} | (set(whole) - set(found.train.ids))
