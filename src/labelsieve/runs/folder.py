@@ -6,7 +6,6 @@ samples.csv and left_out.csv. A folder that has a config.yaml is a run, and can 
 """
 
 import csv
-import errno
 import fcntl
 import json
 import os
@@ -18,13 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.decisions.locks import WITHOUT_LOCKS
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
 from labelsieve.runs.validate import validate
-
-# How file systems say that they cannot lock a folder (network ones do): a run there goes on without the guard.
-WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class RunFolder:
