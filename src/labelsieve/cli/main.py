@@ -18,6 +18,7 @@ from labelsieve.cli import (
     presets,
     report,
     resume,
+    review,
     train,
 )
 from labelsieve.errors import ToolError
@@ -58,6 +59,7 @@ app.command("resume")(resume.resume)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
+app.command("review")(review.review)
 app.command("apply")(apply.apply)
 app.command("export")(export.export)
 app.command("presets")(presets.presets)

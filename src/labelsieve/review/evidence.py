@@ -71,7 +71,7 @@ def read_evidence(folder: Path, table: IssueTable, scores: dict[str, np.ndarray]
     history = np.clip(np.nan_to_num(past.mean(1, dtype=np.float32)), 0, 1) if past.size else NONE
     fits = all(name in near for name in ("of", "given", "suggested")) and _neighbours_fit(near, count)
     of, given, suggested = (near[name] for name in ("of", "given", "suggested")) if fits else (np.zeros(0, int), NONE, NONE)
-    return Evidence(sample, place, top, share, epochs, history, of, given, suggested)
+    return Evidence(sample, place, top, np.clip(np.nan_to_num(share), 0, 1), epochs, history, of, given, suggested)
 
 
 def _samples(folder: Path, ids: np.ndarray | None, table: IssueTable) -> np.ndarray:

@@ -21,7 +21,6 @@ from labelsieve.decisions.locks import WITHOUT_LOCKS
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
-from labelsieve.runs.validate import validate
 
 
 class RunFolder:
@@ -35,6 +34,7 @@ class RunFolder:
         self.scores = path / "scores.npz"
         self.issues = path / "issues.csv"
         self.issues_parquet = path / "issues.parquet"
+        self.neighbours = path / "neighbours.npz"
         self.card = path / "README.md"
         self.report = path / "report.html"
         self.model = path / "model.safetensors"
@@ -96,6 +96,8 @@ class RunFolder:
         return self.environment.exists() or self.metrics.exists() or any(self.checkpoints.glob("epoch-*"))
 
     def read_config(self) -> Config:
+        from labelsieve.runs.validate import validate  # it knows the networks, and so needs torch
+
         try:
             config = from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
             validate(config)
