@@ -27,7 +27,13 @@ def start(review: Review, who: str) -> dict[str, Any]:
         "states": list(CHOICES),
         "who": who,
         "pictures": review.pictures.exist,
+        "shown": shown(review),
     }
+
+
+def shown(review: Review) -> dict[str, Any]:
+    """Whether pictures can be asked for yet, or why they never can."""
+    return {"ready": review.pictures.ready, "remark": review.pictures.remark}
 
 
 def progress(review: Review) -> dict[str, Any]:
@@ -46,7 +52,6 @@ def progress(review: Review) -> dict[str, Any]:
             "stop": left.stop,
             "one_in": ONE_IN,
         },
-        "remark": review.pictures.remark,
     }
 
 

@@ -1,46 +1,49 @@
 """The pictures of a run, by id: a run's configuration goes in; small and large encoded pictures come out, one at a time.
 
 Files are read where they lie, and only those that the data set lists and that do not lead out of it. Data that are arrays are
-opened once, by the loader that training uses; only that needs torch, and only when the first picture is asked for.
+read by another process.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
 from labelsieve.data.pictures.fetch import fetch
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError
-from labelsieve.report.pictures import TINY
+from labelsieve.review.encoding import CHANGED, encode
+from labelsieve.review.picture_process import Gone, PictureProcess
 from labelsieve.review.table import IssueTable
 from labelsieve.runs.config import Config
+from labelsieve.runs.picture_choices import picture_options
 
 SIZES = {"small": 224, "large": 1024}
 CACHE = 96 * 2**20  # bytes of encoded pictures that are kept
-CHANGED = "the data have changed since the run, so no pictures are shown"
-Read = Callable[[str], Image.Image]
+Encoded = Callable[[str, int], tuple[bytes, str]]
 
 
 class NoPicture(Exception):
     """Why there is no picture, as half a sentence."""
 
 
+class NotYet(NoPicture):
+    """The data are still being opened. A page must not wait for it: it would have no connection left for decisions."""
+
+
 class Pictures:
-    """Opens the data when the first picture is asked for; `remark` says why there are none, once that is known."""
+    """`remark` says why there are none, once that is known."""
 
     def __init__(self, config: Config, table: IssueTable) -> None:
         self.config, self.table, self.remark = config, table, ""
         self.exist = config.data.source.partition(":")[0] != "embeddings"
-        self._read: Read | None = None
-        self._guard = threading.Lock()
+        self._read: Encoded | None = None
+        self._process: PictureProcess | None = None
+        self._guard, self._opening = threading.Lock(), threading.Lock()
         self._kept: OrderedDict[tuple[str, str], tuple[bytes, str]] = OrderedDict()
         self._bytes = 0
 
@@ -53,25 +56,53 @@ class Pictures:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-            read = self._opened()
+        if self.remark or self._read is None:
+            raise NoPicture(self.remark) if self.remark else NotYet("the data are being opened")
         try:
-            found = encode(read(name), SIZES[size])
+            found = self._read(name, SIZES[size])
         except NoPicture:
             raise
+        except Gone as error:
+            self.remark = str(error)
+            raise NoPicture(self.remark) from None
         except Exception as error:  # Pillow's parsers fail on damaged files in many ways
             raise NoPicture(reason(error)) from None
         self._keep(key, found)
         return found
 
-    def _opened(self) -> Read:
-        if self._read is None and not self.remark:
-            try:
-                self._read = reader(self.config, self.table)
-            except (ToolError, PictureError, OSError) as error:
-                self.remark = str(error)
-        if self._read is None:
-            raise NoPicture(self.remark)
-        return self._read
+    @property
+    def ready(self) -> bool:
+        return self._read is not None and not self.remark
+
+    def begin(self) -> None:
+        """Open the data beside whatever else is done; it may take long."""
+        if self.exist:
+            threading.Thread(target=self.open, daemon=True, name="opening pictures").start()
+
+    def open(self) -> None:
+        with self._opening:
+            if self._read is None and not self.remark:
+                try:
+                    self._read = self._reader()
+                except (ToolError, PictureError, OSError, Gone) as error:
+                    self.remark = str(error)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+
+    def _reader(self) -> Encoded:
+        """What reads a picture by its id; a `ToolError` where the data are gone or not those of the run."""
+        name, _, place = self.config.data.source.partition(":")
+        if name == "pictures" and place:
+            options = picture_options(self.config.pictures)
+            if recognise(Path(place), options).has_pictures:
+                return from_files(Path(place), options, self.config.data.noise == "none", self.table)
+        table = self.table
+        given = {name: table.classes[table.given[row]] for name, row in table.row_of.items()}
+        self._process = PictureProcess(self.config, given, table.classes)
+        self._process.await_opening()
+        return self._process.encoded
 
     def _keep(self, key: tuple[str, str], found: tuple[bytes, str]) -> None:
         with self._guard:
@@ -82,70 +113,28 @@ class Pictures:
                 self._bytes -= len(self._kept.popitem(last=False)[1][0])
 
 
-def encode(picture: Image.Image, at_most: int) -> tuple[bytes, str]:
-    """PNG for tiny pictures, whose pixels the page enlarges; JPEG for the rest, scaled down to `at_most` a side."""
-    buffer = BytesIO()
-    if max(picture.size) <= TINY:
-        picture.save(buffer, format="png")
-        return buffer.getvalue(), "image/png"
-    if max(picture.size) > at_most:
-        picture.thumbnail((at_most, at_most), Image.Resampling.LANCZOS, reducing_gap=2.0)
-    picture.save(buffer, format="jpeg", quality=88)
-    return buffer.getvalue(), "image/jpeg"
-
-
-def reader(config: Config, table: IssueTable) -> Read:
-    """What reads a picture by its id; a `ToolError` where the data are gone or not those of the run."""
-    name, _, place = config.data.source.partition(":")
-    if name == "pictures" and place:
-        from labelsieve.runs.picture_choices import picture_options
-
-        options = picture_options(config.pictures)
-        if recognise(Path(place), options).has_pictures:
-            return _from_files(Path(place), options, config.data.noise == "none", table)
-    return _from_arrays(config, table)
-
-
-def _from_files(place: Path, options: PictureOptions, labels_fit: bool, table: IssueTable) -> Read:
+def from_files(place: Path, options: PictureOptions, labels_fit: bool, table: IssueTable) -> Encoded:
+    """Of picture files; `labels_fit` says that their labels must be those of the run."""
     listing = list_pictures(recognise(place, options), options)
     rows = {name: row for row, name in enumerate(listing.ids) if name in table.row_of}
     if len(rows) < len(table):
-        raise ToolError(f"{CHANGED}: {len(table) - len(rows)} samples of the run are not in {place}")
+        raise ToolError(f"{CHANGED} ({len(table) - len(rows)} samples of the run are not in {place})")
     if labels_fit and any(
         listing.classes[listing.labels[row]] != table.classes[table.given[table.row_of[name]]] for name, row in rows.items()
     ):
-        raise ToolError(f"{CHANGED}: some are labelled otherwise in {place}")
+        raise ToolError(f"{CHANGED} (some are labelled otherwise in {place})")
 
-    def read(name: str) -> Image.Image:
+    def read(name: str, at_most: int) -> tuple[bytes, str]:
         row = rows[name]
         problems = listing.origin.take(np.array([row])).examined()[1]  # missing, or a link that leads out of the root
         if problems:
             raise NoPicture(problems[0])
         with fetch(listing.origin.reference(row)) as stream:
             picture = open_picture(stream)
-            picture.draft("RGB", (2 * SIZES["large"], 2 * SIZES["large"]))
+            picture.draft("RGB", (2 * at_most, 2 * at_most))
             turned = orientation(picture)
             picture.load()
             plain = eight_bit(picture, "L" if picture.mode in ("1", "L") else "RGB")
-        return plain.transpose(TURNS[turned]) if turned in TURNS else plain
-
-    return read
-
-
-def _from_arrays(config: Config, table: IssueTable) -> Read:
-    from labelsieve.runs.assemble import rows_for
-
-    data = rows_for(replace(config, device="cpu")).data
-    rows = {name: row for row, name in enumerate(data.ids)}
-    codes, images = data.labels.numpy(), data.images.numpy()
-    same = rows.keys() == table.row_of.keys() and tuple(data.classes) == table.classes
-    if not same or any(codes[rows[name]] != table.given[row] for name, row in table.row_of.items()):
-        raise ToolError(f"{CHANGED}: {config.data.source}")
-    if images.ndim != 4:
-        raise ToolError("the samples are vectors, which have no pictures")
-
-    def read(name: str) -> Image.Image:
-        image = images[rows[name]]
-        return Image.fromarray(np.ascontiguousarray(image[:3].transpose(1, 2, 0) if len(image) >= 3 else image[0]))
+        return encode(plain.transpose(TURNS[turned]) if turned in TURNS else plain, at_most)
 
     return read

@@ -19,7 +19,7 @@ from labelsieve.review.filters import Filter
 from labelsieve.review.guard import LOOPBACK, App, Guard
 from labelsieve.review.incoming import Sent, entries
 from labelsieve.review.opening import Review
-from labelsieve.review.pictures import NoPicture
+from labelsieve.review.pictures import NoPicture, NotYet
 from labelsieve.review.writer import Writer
 
 PAGE = 500  # rows in one answer, at most
@@ -121,10 +121,12 @@ def _reading(app: FastAPI, review: Review, who: str) -> None:
         events = desk.catch_up()
         if since > events:  # of a log that was replaced: the page starts over
             return Plain({"restart": True, "events": events})
-        if since == events:
-            return Plain({"events": events, "changes": []})
-        changed = [{"id": name} | answers.standing(review, name) for name in desk.changes(since) if name in table.row_of]
-        return Plain({"events": events, "changes": changed, "progress": answers.progress(review)})
+        facts: dict[str, Any] = {"events": events, "changes": [], "shown": answers.shown(review)}
+        if since < events:
+            changed = [name for name in desk.changes(since) if name in table.row_of]
+            facts["changes"] = [{"id": name} | answers.standing(review, name) for name in changed]
+            facts["progress"] = answers.progress(review)
+        return Plain(facts)
 
 
 def _pictures(app: FastAPI, review: Review) -> None:
@@ -136,7 +138,7 @@ def _pictures(app: FastAPI, review: Review) -> None:
         try:
             content, kind = await asyncio.get_running_loop().run_in_executor(pool, review.pictures.encoded, id, size)
         except NoPicture as error:
-            return Plain({"error": str(error)}, 404)
+            return Plain({"error": str(error)}, 503 if isinstance(error, NotYet) else 404)
         return Response(content, media_type=kind, headers={"cache-control": "private, max-age=3600"})
 
 

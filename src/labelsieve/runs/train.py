@@ -29,6 +29,7 @@ from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.measure import Measure
+from labelsieve.runs.neighbours import neighbours
 from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_files
 from labelsieve.runs.validate import validate_for
@@ -332,7 +333,7 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
     if epoch.seen:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
-        write_issues(
-            run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
-        )
+        issues = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
+        write_issues(run.folder, issues)
+        run.folder.write_arrays(run.folder.neighbours, neighbours(epoch, issues))
     write_model(run.folder, run.config, run.parts.learners, run.rows.collection)

@@ -51,7 +51,7 @@ export function outcome(row, action, label = null) {
 }
 
 export function decide(action, label = null) {
-  const rows = meant().map((place) => store.rows.get(place)).filter(Boolean);
+  const rows = meant().map((place) => store.rows.get(place)).filter((row) => row && !(action === "clear" && row.state === "open"));
   if (!rows.length) return;
   const step = rows.map((row) => ({
     id: row.id,

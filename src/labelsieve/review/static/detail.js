@@ -20,7 +20,8 @@ function bar(kind, name, share, words) {
 }
 
 function picture(row) {
-  if (!store.pictures) return h("div", { class: "large none" }, row.id);
+  if (!store.pictures) return null;
+  if (!store.ready) return h("div", { class: "large none" }, store.remark ? `no picture: ${store.remark}` : "");
   const image = h("img", { src: api.picture(row.id, store.mode === "single" ? "large" : "small"), alt: words(row) });
   image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 48));
   image.addEventListener("error", () => image.replaceWith(h("span", { class: "none" }, `no picture: ${row.id}`)));
@@ -35,7 +36,7 @@ function classes(row) {
 
 function near(title, rows) {
   return h("section", { class: "near" }, h("h3", {}, title), rows.length
-    ? h("ul", {}, rows.map((row) => h("li", { title: row.id }, store.pictures
+    ? h("ul", {}, rows.map((row) => h("li", { title: row.id }, store.pictures && store.ready
       ? h("img", { src: api.picture(row.id), alt: `${store.classes[row.label]}, ${row.id}`, loading: "lazy" })
       : h("span", {}, row.id))))
     : h("p", { class: "muted" }, "none kept for this label"));
@@ -71,8 +72,8 @@ function body(row, full) {
     full ? near(`Clean ${store.classes[row.given]}, nearest`, full.near_given) : null,
     full && row.given !== row.suggested ? near(`Clean ${store.classes[row.suggested]}, nearest`, full.near_suggested) : null,
     full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "Chance to be right, over training"), sparkline(full.history),
-      h("p", { class: "ends" }, h("span", {}, `epoch ${full.history[0][0] + 1}: ${percent(full.history[0][1])}`),
-        h("span", {}, `epoch ${full.history.at(-1)[0] + 1}: ${percent(full.history.at(-1)[1])}`))) : null,
+      h("p", { class: "ends" }, h("span", {}, `after epoch ${full.history[0][0]}: ${percent(full.history[0][1])}`),
+        h("span", {}, `after epoch ${full.history.at(-1)[0]}: ${percent(full.history.at(-1)[1])}`))) : null,
     full ? decisions(full) : null,
     h("p", { class: "id" }, full?.path && full.path !== row.id ? `${row.id} · ${full.path}` : row.id),
   ];
@@ -88,7 +89,7 @@ export function draw() {
     return;
   }
   const full = known.get(row.id);
-  const face = JSON.stringify([row, store.mode, full?.seq, Boolean(full)]);
+  const face = JSON.stringify([row, store.mode, store.ready, store.remark, full?.seq, Boolean(full)]);
   if (face !== shown) {
     shown = face;
     const scroll = panel.scrollTop;

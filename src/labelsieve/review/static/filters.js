@@ -79,5 +79,5 @@ function count() {
     : `${number(pageOf(store.focus) + 1)} / ${number(pages)}`);
 }
 
-on("rows list", count);
+on("rows list mode", count);
 on("reset", reset);

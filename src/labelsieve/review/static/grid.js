@@ -23,7 +23,7 @@ function make(number) {
     mark: h("span", { class: "mark" }),
     tick: h("span", { class: "tickmark", "aria-hidden": "true" }, "✓"),
   };
-  parts.picture.addEventListener("error", () => { parts.picture.hidden = true; parts.none.hidden = false; });
+  parts.picture.addEventListener("error", () => { parts.picture.hidden = true; parts.none.hidden = false; say(parts.none, parts.root.title); });
   parts.root = h("div", { class: "card", role: "option", id: `card-${number}` },
     h("div", { class: "shot" }, parts.picture, parts.none, parts.tick),
     h("div", { class: "names" }, parts.given, h("span", { class: "arrow", "aria-hidden": "true" }, "→"), parts.suggested),
@@ -52,24 +52,26 @@ function fill(card, place) {
     for (const part of [card.given, card.suggested, card.score, card.mark]) say(part, "");
     return;
   }
-  shot(card, row);
   say(card.given, store.classes[row.given]);
   say(card.suggested, store.classes[row.state === "relabel" ? store.classes.indexOf(row.label) : row.suggested] ?? row.label);
-  say(card.score, percent(row.score));
+  say(card.score, row.state === "open" ? percent(row.score) : "");
   say(card.mark, row.conflict ? "conflict" : row.state === "open" ? "" : `${SIGNS[row.state]} ${WORDS[row.state]}`);
   card.root.dataset.state = row.conflict ? "conflict" : row.state;
   card.root.classList.toggle("waiting", Boolean(row.waiting));
   set(card.root, "aria-label", words(row));
   set(card.root, "title", row.id);
+  shot(card, row);
 }
 
 function shot(card, row) {
-  if (card.id === row.id) return;
-  card.id = row.id;
-  card.none.hidden = store.pictures;
-  card.picture.hidden = !store.pictures;
-  say(card.none, row.id);
-  if (store.pictures) card.picture.src = api.picture(row.id);
+  const face = `${store.ready} ${store.remark ?? ""} ${row.id}`;
+  if (card.face === face) return;
+  card.face = face;
+  const shown = store.pictures && store.ready;
+  card.none.hidden = shown;
+  card.picture.hidden = !shown;
+  say(card.none, store.pictures && !store.remark ? "" : row.id);
+  if (shown) card.picture.src = api.picture(row.id);
 }
 
 export function words(row) {
@@ -86,9 +88,16 @@ export function measure() {
   if (width <= 0) return;
   const narrow = width < 520;
   const wanted = narrow ? Math.min(WIDTHS[store.size], 120) : WIDTHS[store.size];
-  store.columns = Math.max(narrow ? 3 : 2, Math.floor((width + GAP) / (wanted + GAP)));
-  const side = (width - GAP * (store.columns - 1)) / store.columns;
-  const lines = Math.max(narrow ? 6 : 1, Math.floor((height + GAP) / (side + TEXT + GAP)));
+  const usual = Math.max(narrow ? 3 : 2, Math.floor((width + GAP) / (wanted + GAP)));
+  // A column more or less may fill the height better; a list that scrolls is full anyway.
+  const tries = narrow ? [usual] : [usual, usual + 1, usual + 2, usual - 1].filter((columns) => columns > 1);
+  const fits = tries.map((columns) => {
+    const side = (width - GAP * (columns - 1)) / columns + TEXT + GAP;
+    const lines = Math.max(narrow ? 6 : 1, Math.floor((height + GAP) / side));
+    return { columns, lines, empty: Math.max(height + GAP - lines * side, 0) / height + 0.08 * Math.abs(columns - usual) };
+  });
+  const { columns, lines } = fits.reduce((best, one) => (one.empty < best.empty ? one : best));
+  store.columns = columns;
   store.perPage = Math.min(Math.max(store.columns * lines, 4), 500);
   list.style.setProperty("--columns", store.columns);
 }

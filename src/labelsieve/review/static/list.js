@@ -63,7 +63,7 @@ export async function show() {
 
 // Fetch the next page's pictures ahead of time; the browser keeps them.
 function warm() {
-  if (!store.pictures) return;
+  if (!store.pictures || !store.ready) return;
   const first = (pageOf(store.focus) + 1) * store.perPage;
   for (let place = first; place < first + Math.min(store.perPage, 80); place++) {
     const row = store.rows.get(place);

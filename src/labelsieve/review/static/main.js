@@ -13,6 +13,7 @@ import * as status from "./status.js";
 import { on, rowsOf, store, tell } from "./store.js";
 
 const POLL = 1000;
+const SOON = 300; // while pictures are awaited
 const HIDDEN = 10000; // between looks while nobody sees the page
 let outbox = null;
 let events = 0;
@@ -59,19 +60,31 @@ async function start() {
   listen();
   filters.build(facts);
   taken(facts.progress);
+  pictures(facts.shown);
   detail.looks();
   measure();
   await renew().catch((error) => tell("failed", error));
   $("list").focus({ preventScroll: true });
   outbox.flush();
   status.saving(outbox);
-  timer = setTimeout(poll, POLL);
+  timer = setTimeout(poll, store.ready ? POLL : SOON);
 }
 
 function taken(progress) {
   events = progress.events;
-  store.remark = progress.remark;
   status.progress(progress);
+}
+
+// Pictures are asked for once the server has opened the data: a browser has few connections, and decisions need one.
+function pictures({ ready, remark }) {
+  if (remark && store.remark !== remark) {
+    store.remark = remark;
+    announce(`no pictures: ${remark}`);
+  }
+  if (store.ready !== ready || remark) {
+    store.ready = ready;
+    tell("rows");
+  }
 }
 
 async function poll() {
@@ -85,6 +98,7 @@ async function poll() {
       return;
     }
     if (!was) back();
+    pictures(found.shown);
     for (const change of found.changes) apply(change);
     if (found.progress) taken(found.progress);
     if (found.changes.length) tell("rows");
@@ -93,7 +107,7 @@ async function poll() {
     if (was && !store.online) announce("the server is gone; decisions are kept in this browser");
   }
   status.saving(outbox);
-  timer = setTimeout(poll, document.hidden ? HIDDEN : POLL);
+  timer = setTimeout(poll, document.hidden ? HIDDEN : store.pictures && !store.ready && !store.remark ? SOON : POLL);
 }
 
 function back() {
