@@ -46,4 +46,6 @@ def _entry(said: Said, table: IssueTable, now: str) -> Decision:
         label = said.label
     elif said.action in (ACCEPT, KEEP):
         label = table.classes[(table.suggested if said.action == ACCEPT else table.given)[row]]
-    return Decision(said.key, said.id, said.action, label, said.who.strip(), now, round(float(table.score[row]), 6), said.replaces)
+    return Decision(
+        said.key, said.id, said.action, label, said.who.strip(), now, round(float(table.score[row]), 6), said.replaces
+    )

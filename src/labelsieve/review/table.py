@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,8 @@ def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable
         _coded(raw["suggested_label"], names, f"{file}: suggested_label", "classes").astype(np.int32),
         _coded(raw["kind"], KINDS, f"{file}: kind", "kinds").astype(np.int8),
         _coded(raw["action"], ACTIONS, f"{file}: action", "actions").astype(np.int8),
-        *(_in_range(raw[name], f"{file}: {name}") for name in NUMBERS),
+        _in_range(raw["suggested_confidence"], f"{file}: suggested_confidence"),
+        _in_range(raw["label_score"], f"{file}: label_score"),
         raw["is_label_issue"],
     )
 
@@ -94,9 +96,7 @@ def _in_range(values: np.ndarray, place: str) -> np.ndarray:
 
 
 def _from_parquet(file: Path) -> dict[str, Any]:
-    import pyarrow as arrow
-    from pyarrow import parquet
-
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     try:
         table = parquet.read_table(file, columns=list(WANTED))
         missing = [name for name in WANTED if name not in table.column_names]

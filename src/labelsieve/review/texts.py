@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,7 @@ class Texts:
     @classmethod
     def of_arrow(cls, column: Any) -> "Texts":
         """An Arrow column of strings, without making a Python object of each."""
-        import pyarrow as arrow
-
+        arrow = import_module("pyarrow")
         whole = column.cast(arrow.large_string()).fill_null("").combine_chunks()
         if not len(whole):
             return cls.of(())

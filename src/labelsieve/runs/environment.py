@@ -18,6 +18,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "compare": ("cleanlab",),
     "frames": ("pandas",),
+    "review": ("fastapi", "uvicorn"),
 }
 
 

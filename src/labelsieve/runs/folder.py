@@ -1,8 +1,8 @@
 """The run folder: one place for what a run was told, what it did and what came out. Every write is atomic.
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
-issues.csv (and .parquet), neighbours.npz, estimate.json, model.safetensors + model.json, README.md; of one's own pictures also data.json,
-samples.csv and left_out.csv. A folder that has a config.yaml is a run, and can be resumed.
+issues.csv (and .parquet), neighbours.npz, estimate.json, model.safetensors + model.json, README.md; of one's own pictures also
+data.json, samples.csv and left_out.csv. A folder that has a config.yaml is a run, and can be resumed.
 """
 
 import csv
