@@ -23,7 +23,7 @@ def test_parquet_and_csv_give_the_same(run: Path) -> None:
 
 
 def test_a_csv_changed_after_the_parquet_is_what_counts(run: Path) -> None:
-    text = (run / "issues.csv").read_text(encoding="utf-8").replace('s000,cat/0.png,cat', 's000,cat/0.png,ox')
+    text = (run / "issues.csv").read_text(encoding="utf-8").replace("s000,cat/0.png,cat", "s000,cat/0.png,ox")
     (run / "issues.csv").write_text(text, encoding="utf-8")
     later = (run / "issues.parquet").stat().st_mtime_ns + 10**9
     os.utime(run / "issues.csv", ns=(later, later))

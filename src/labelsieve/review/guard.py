@@ -7,6 +7,7 @@ Content-Security-Policy under which nothing but our own files runs or loads.
 import hmac
 import ipaddress
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -19,6 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY = 2 * 2**20  # bytes of a request, at most
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -91,7 +93,8 @@ class Guard:
 
     def _known(self, host: str) -> bool:
         """Any port will do: names, not ports, are what DNS rebinding forges, and tunnels change ports."""
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        found = HOST.fullmatch(host)
+        name = "" if found is None else found[1] or found[2]
         return name in self.hosts or ("*" in self.hosts and _is_address(name))
 
     def _dressed(self, send: Send, fresh: bool) -> Send:

@@ -53,7 +53,7 @@ def open_review(path: Path, source: str | None = None) -> Review:
     folder = RunFolder.open(path)
     try:
         config = from_yaml(folder.config.read_text(encoding="utf-8"), str(folder.config))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise ToolError(f"{folder.config}: cannot be read ({error}); restore it or start a new run") from None
     if source is not None:
         config = replace(config, data=replace(config.data, source=source))
