@@ -23,7 +23,7 @@ def start(review: Review, who: str) -> dict[str, Any]:
         "folder": str(review.folder.resolve()),
         "classes": list(table.classes),
         "given": np.bincount(table.given[table.is_issue], minlength=len(table.classes)).tolist(),
-        "pairs": review.pairs[:PAIRS],
+        "pairs": review.pairs[:PAIRS].tolist(),
         "states": list(CHOICES),
         "who": who,
         "pictures": review.pictures.exist,
@@ -77,7 +77,7 @@ def likeliest(review: Review, at: int) -> list[tuple[int, float | None]]:
     table = review.table
     found: dict[int, float | None] = {int(table.suggested[at]): round(float(table.confidence[at]), 4)}
     found |= {k: round(share, 4) for k, share in review.evidence.likeliest(at)}
-    for k in (int(table.given[at]), *review.usual[int(table.given[at])], *range(LIKELIEST)):
+    for k in (int(table.given[at]), *review.usual(int(table.given[at])), *range(LIKELIEST)):
         if len(found) >= LIKELIEST or len(found) >= len(table.classes):
             break
         if k < len(table.classes):

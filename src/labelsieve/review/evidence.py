@@ -78,13 +78,12 @@ def _samples(folder: Path, ids: np.ndarray | None, table: IssueTable) -> np.ndar
     """(N,) the sample of each row."""
     if ids is None:
         return np.arange(len(table))
-    number = {name: sample for sample, name in enumerate(ids.tolist())}
-    found = [number.get(name) for name in table.ids.tolist()]
-    if len(number) != len(found) or None in found:
+    place = np.fromiter((table.row_of.get(name, -1) for name in ids.tolist()), np.int64, len(ids))
+    if len(place) != len(table) or not np.array_equal(np.sort(place), np.arange(len(table))):
         raise ToolError(
             f"{folder}: issues and scores.npz are not of the same samples; put back the file that was changed, or repeat the run"
         )
-    return np.array(found, np.int64)
+    return np.argsort(place, kind="stable")
 
 
 def _within(values: np.ndarray, count: int, least: int = 0) -> bool:

@@ -29,23 +29,24 @@ class Review:
     desk: Desk
     pictures: Pictures
 
-    @cached_property
-    def usual(self) -> list[list[int]]:
-        """For each given class, which classes are suggested instead, the most frequent first."""
-        found: list[list[int]] = [[] for _ in self.table.classes]
-        for given, suggested, _ in self.pairs:
-            if len(found[given]) < LIKELY:
-                found[given].append(suggested)
-        return found
+    def usual(self, given: int) -> list[int]:
+        """Which classes are suggested instead of this one, the most frequent first."""
+        if given not in self._usual:
+            self._usual[given] = self.pairs[self.pairs[:, 0] == given, 1][:LIKELY].tolist()
+        return self._usual[given]
 
     @cached_property
-    def pairs(self) -> list[tuple[int, int, int]]:
-        """(given, suggested, issues) of every pair that occurs, the most frequent first."""
+    def _usual(self) -> dict[int, list[int]]:
+        return {}
+
+    @cached_property
+    def pairs(self) -> np.ndarray:
+        """(P, 3): given, suggested, how many issues; every pair that occurs, the most frequent first."""
         table, classes = self.table, len(self.table.classes)
         both = table.given[table.is_issue].astype(np.int64) * classes + table.suggested[table.is_issue]
         found, counts = np.unique(both, return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        return [(pair // classes, pair % classes, count) for pair, count in zip(found[order].tolist(), counts[order].tolist())]
+        return np.stack([found[order] // classes, found[order] % classes, counts[order]], 1)
 
 
 def open_review(path: Path, source: str | None = None) -> Review:

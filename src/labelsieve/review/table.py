@@ -60,9 +60,7 @@ def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable
     file = parquet if newer and find_spec("pyarrow") is not None else text
     raw = _from_parquet(file) if file is parquet else _from_csv(file)
     names = tuple(classes or sorted({*raw["given_label"][1], *raw["suggested_label"][1]}))
-    if len(set(raw["id"].tolist())) != len(raw["id"]):
-        raise ToolError(f"{file}: an id occurs more than once; put the file back, or repeat the run")
-    return IssueTable(
+    table = IssueTable(
         names,
         raw["id"],
         raw["path"],
@@ -75,6 +73,9 @@ def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable
         _in_range(raw["label_score"], f"{file}: label_score"),
         raw["is_label_issue"],
     )
+    if len(table.row_of) != len(table):
+        raise ToolError(f"{file}: an id occurs more than once; put the file back, or repeat the run")
+    return table
 
 
 def _coded(found: tuple[np.ndarray, list[str]], names: Sequence[str], place: str, what: str) -> np.ndarray:
