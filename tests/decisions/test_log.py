@@ -13,19 +13,20 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.decisions.made import decision
 
+import labelsieve
+from decisions.made import decision
 from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.errors import ToolError
 
-ROOT = Path(__file__).parents[2]
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{Path(__file__).parents[1]}:{Path(labelsieve.__file__ or '').parents[1]}"}
 # Writes for ever, a few at a time, and says which keys were acknowledged.
 WRITER = """
 import sys
 from pathlib import Path
 from labelsieve.decisions.log import DecisionLog
-from tests.decisions.made import decision
+from decisions.made import decision
 log, name = DecisionLog(Path(sys.argv[1])), sys.argv[2]
 print("ready", flush=True)
 n = 0
@@ -38,7 +39,7 @@ while True:
 
 
 def writer(folder: Path, name: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(folder), name], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(folder), name], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
 
 def test_what_is_appended_is_read_back_with_its_place(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ import sys
 from pathlib import Path
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError
-from tests.decisions.made import decision
+from decisions.made import decision
 log = DecisionLog(Path(sys.argv[1]))
 for n in range(1000):
     try:
@@ -174,7 +175,7 @@ def test_a_limit_of_the_kernel_half_way_through_a_line(tmp_path: Path) -> None:
     limit = 10_000
     done = subprocess.run(
         [sys.executable, "-c", FILLER, str(tmp_path)],
-        capture_output=True, text=True, check=True, cwd=ROOT,
+        capture_output=True, text=True, check=True, env=ENVIRONMENT,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )  # fmt: skip
     count = int(done.stdout.split()[0])

@@ -1,8 +1,8 @@
 """What holds now, with one reviewer and with two."""
 
 import pytest
-from tests.decisions.made import decision
 
+from decisions.made import decision
 from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.state import State, states
 from labelsieve.errors import ToolError

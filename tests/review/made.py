@@ -40,7 +40,7 @@ def rows(count: int, classes: tuple[str, ...]) -> list[list[str]]:
         given, suggested = classes[given_of(row, len(classes))], classes[suggested_of(row, len(classes), count)]
         issue = row < count // 2
         score = row / count if count > 1 else 0.0
-        facts: dict[str, Any] = {name: "" for name in COLUMNS} | {
+        facts: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {
             "id": f"s{row:03d}",
             "path": f"{given}/{row}.png",
             "given_label": given,

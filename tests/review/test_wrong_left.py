@@ -1,5 +1,6 @@
 """Wrong labels left: the interval holds the truth about as often as it says, also where the run's own chances are off."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -47,7 +48,7 @@ def test_the_interval_narrows_and_the_number_falls_as_answers_come() -> None:
     score, is_issue, wrong = world(TRUTHS["as the run believes"], rng)
     groups = grouped((1 - score) * is_issue, is_issue)
     lefts = [wrong_left(groups, np.arange(COUNT) < n, wrong, np.random.default_rng(0)) for n in (100, 400, 700, 900)]
-    assert all(a.expected > b.expected and a.high - a.low > b.high - b.low for a, b in zip(lefts, lefts[1:]))
+    assert all(a.expected > b.expected and a.high - a.low > b.high - b.low for a, b in itertools.pairwise(lefts))
 
 
 def test_a_cliff_that_nobody_has_reached_makes_the_number_too_high_and_never_says_stop() -> None:

@@ -113,7 +113,7 @@ def test_true_labels_reach_nothing_that_trains_or_cleans(
     told, other = contents(finished), contents(tmp_path / "run")
     differing = {name for name in told if told[name] != other[name]}
     assert differing == {"metrics.jsonl"}
-    measured = {"auc_loss", "auc_prototype", "clean_precision", "clean_recall"}
+    measured = {"auc_loss", "auc_prototype", "clean_precision", "clean_recall", "wrong_labels"}
     for one, two in zip(records(finished), records(tmp_path / "run")):
         assert {name for name in one if one[name] != two[name]} <= measured
 

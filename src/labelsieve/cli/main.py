@@ -9,6 +9,8 @@ from labelsieve.cli import (
     apply,
     bench,
     bench_cleanlab,
+    bench_review,
+    decisions,
     demo,
     doctor,
     evaluate,
@@ -60,12 +62,14 @@ app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("review")(review.review)
-app.command("apply")(apply.apply)
+app.command("apply", cls=apply.WithBareDecisions)(apply.apply)
+app.command("decisions")(decisions.decisions)
 app.command("export")(export.export)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
 app.command("bench-cleanlab")(bench_cleanlab.bench_cleanlab)
+app.command("bench-review")(bench_review.bench_review)
 
 
 def main() -> None:

@@ -65,11 +65,22 @@ assert set(ORDER) == {field.name for field in fields(Decision)}
 def parse(line: bytes, place: str) -> Decision:
     """The decision in a line of the log; a `ToolError` that names the place where it is none."""
     try:
-        facts: Any = json.loads(line)
+        return from_facts(json.loads(line), place)
+    except (ValueError, RecursionError) as error:
+        raise _none(place, error) from None
+
+
+def from_facts(facts: Any, place: str) -> Decision:
+    """The same of what was read from JSON already."""
+    try:
         values = {name: facts[name] for name in ORDER}
         wrong = [name for name in ORDER if not isinstance(values[name], TYPES[name]) or isinstance(values[name], bool)]
         if wrong:
             raise ValueError(f"{wrong[0]} is {values[wrong[0]]!r}")
         return Decision(**values)
-    except (ValueError, KeyError, TypeError, RecursionError, ToolError) as error:
-        raise ToolError(f"{place}: not a decision ({error}); the file was changed by hand or damaged: put it back") from None
+    except (ValueError, KeyError, TypeError, ToolError) as error:
+        raise _none(place, error) from None
+
+
+def _none(place: str, error: Exception) -> ToolError:
+    return ToolError(f"{place}: not a decision ({error}); the file was changed by hand or damaged: put it back")

@@ -4,6 +4,7 @@
 must agree with.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,6 +51,9 @@ class PlainEngine:
 
     def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
         return partial(step, *fixed)
+
+    def together(self, jobs: Sequence[Callable[[], Tensor]]) -> list[Tensor]:
+        return [job() for job in jobs]
 
     def gather(self, learner: Learner) -> Evidence:
         seen = self.predict(learner, self.images)

@@ -1,7 +1,7 @@
 """Everything that carries the paper's index (r): a network, its optimiser, its mixture, its prototypes. All state is here."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,11 @@ from labelsieve.method.momentum import changed_by, momenta, part, restore_moment
 from labelsieve.method.recipe import Recipe
 
 See = Callable[[nn.Module, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+Fuse = Callable[[Callable[..., Any]], Callable[..., Any]]  # a function of tensors -> the same in a faster form
+
+
+def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
 
 
 class Judge(Cleaner, Protocol):
@@ -61,9 +66,8 @@ class Learner:
     ) -> None:
         self.number = number
         self.network = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.see: Callable[[nn.Module, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] = (
-            see  # an engine may put a faster form here
-        )
+        self.see: See = see  # an engine may put a faster form here
+        self.fuse: Fuse = as_it_is  # likewise for functions of tensors alone
         self.optimiser = sgd(self.network.parameters(), recipe.lr, recipe.momentum, recipe.weight_decay)
         self.teacher = teacher
         self.judge = judge

@@ -5,7 +5,7 @@ whatever ran before it and whatever device runs it. `Engine` is how pictures and
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,6 +37,9 @@ class Engine(Protocol):
 
     def gather(self, learner: Learner) -> Evidence:
         """One plain pass over the training pictures, in eval mode."""
+
+    def together(self, jobs: Sequence[Callable[[], Tensor]]) -> list[Tensor]:
+        """What each job gives; they do not depend on each other, so a device may run them side by side."""
 
     def place(self, tensor: Tensor) -> Tensor:
         """The tensor on the device."""

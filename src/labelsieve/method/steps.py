@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelsieve.method import equations
+from labelsieve.method.guessing import counting
 from labelsieve.method.learner import Learner
 from labelsieve.method.mixmatch import guess, mix, refine
 from labelsieve.method.momentum import descend
@@ -31,14 +32,36 @@ def targets(learner: Learner, peer: Learner, recipe: Recipe, weak: Tensor, label
 
     The trained network stays in train mode while it guesses (its running statistics move), the peer is in eval mode.
     """
-    half = 2 * len(labels)
-    own = torch.softmax(learner.look(weak)[0], 1)
-    other = torch.softmax(peer.look(weak[half:])[0], 1)
+    with counting(learner.network, views=4):
+        own = learner.look(weak)[0]
+    other = peer.look(weak[2 * len(labels) :])[0]
+    return learner.fuse(aims)(own, other, labels, w, recipe.temperature)
+
+
+def aims(own: Tensor, other: Tensor, labels: Tensor, w: Tensor, temperature: float) -> Tensor:
+    """Targets (4B, K) from the trained network's logits (4B, K) and the peer's on the unlabelled half (2B, K)."""
+    own, other = torch.softmax(own, 1), torch.softmax(other, 1)
     x1, x2, u1, u2 = own.chunk(4)
     given = F.one_hot(labels, own.shape[1]).to(own.dtype)
-    refined = refine(given, (x1 + x2) / 2, w, recipe.temperature)
-    guessed = guess((u1, u2, *other.chunk(2)), recipe.temperature)
+    refined = refine(given, (x1 + x2) / 2, w, temperature)
+    guessed = guess((u1, u2, *other.chunk(2)), temperature)
     return torch.cat((refined, refined, guessed, guessed))
+
+
+def mixed(strong: Tensor, wanted: Tensor, partner: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """The first M = len(partner) pictures and targets, each mixed with its partner: (M, C, H, W) floats, (M, K)."""
+    first = len(partner)
+    pixels = mix(strong[:first].float(), strong[partner].float(), share)
+    return pixels, mix(wanted[:first], wanted[partner], share)
+
+
+def vicinal_terms(logits: Tensor, wanted: Tensor, prior: Tensor, half: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Lx over the first `half` rows, Lu over the rest, and the penalty over all."""
+    return (
+        equations.labelled_loss(logits[:half], wanted[:half]),
+        equations.unlabelled_loss(logits[half:], wanted[half:]),
+        equations.prior_penalty(logits, prior),
+    )
 
 
 def mixed_step(
@@ -59,14 +82,10 @@ def mixed_step(
     Views are ordered x1, x2, u1, u2, B pictures each; `labels` and `w` (B,) belong to the x; `partner` (4B,) permutes all.
     """
     half = 2 * len(labels)
-    aims = targets(learner, peer, recipe, weak, labels, w)
     trained = 2 * half if recipe.train_unlabelled else half
-    pixels = strong.float()
-    mixed = mix(pixels[:trained], pixels[partner[:trained]], share)
-    aims = mix(aims[:trained], aims[partner[:trained]], share)
-    logits, _ = learner.look(mixed)
-    labelled = equations.labelled_loss(logits[:half], aims[:half])
-    unlabelled = equations.unlabelled_loss(logits[half:], aims[half:])
-    penalty = equations.prior_penalty(logits, prior)
+    wanted = targets(learner, peer, recipe, weak, labels, w)
+    pixels, wanted = learner.fuse(mixed)(strong, wanted, partner[:trained], share)
+    logits, _ = learner.look(pixels)
+    labelled, unlabelled, penalty = learner.fuse(vicinal_terms)(logits, wanted, prior, half)
     descend(learner.optimiser, labelled + lambda_u * unlabelled + recipe.prior_weight * penalty)
     return torch.stack((labelled, unlabelled, penalty)).detach()

@@ -120,7 +120,7 @@ class Desk:
             known, state, wrong = len(self.events), self.state.copy(), self.wrong.copy()
             if self._left is not None and self._left[0] == known:
                 return self._left[1]
-        answered = (state > 0) & (state != STATES.index("unsure"))
+        answered = ((state > 0) & (state != STATES.index("unsure"))) | self.table.settled
         found = wrong_left(self._groups, answered, wrong, np.random.default_rng(0))
         with self._guard:
             self._left = (known, found)

@@ -53,7 +53,7 @@ def open_review(path: Path, source: str | None = None) -> Review:
     """`source` says where the data are on this machine, if not where the run began."""
     folder = RunFolder.open(path)
     try:
-        config = from_yaml(folder.config.read_text(encoding="utf-8"), str(folder.config))
+        config = folder.own(from_yaml(folder.config.read_text(encoding="utf-8"), str(folder.config)))
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise ToolError(f"{folder.config}: cannot be read ({error}); restore it or start a new run") from None
     if source is not None:

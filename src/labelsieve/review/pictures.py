@@ -97,7 +97,8 @@ class Pictures:
         if name == "pictures" and place:
             options = picture_options(self.config.pictures)
             if recognise(Path(place), options).has_pictures:
-                return from_files(Path(place), options, self.config.data.noise == "none", self.table)
+                as_given = self.config.data.noise == "none" and self.config.data.decisions is None
+                return from_files(Path(place), options, as_given, self.table)
         table = self.table
         given = {name: table.classes[table.given[row]] for name, row in table.row_of.items()}
         self._process = PictureProcess(self.config, given, table.classes)

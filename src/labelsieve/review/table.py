@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.decisions.decision import LABELLING
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.review.texts import Texts
@@ -25,6 +26,7 @@ CODED = ("given_label", "suggested_label", "kind", "action")
 NUMBERS = ("suggested_confidence", "label_score")
 FLAGS = ("is_label_issue",)
 WANTED = (*TEXTS, *CODED, *NUMBERS, *FLAGS)
+DECIDED = "decided"  # in an earlier round; older files lack it
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,7 @@ class IssueTable:
     confidence: np.ndarray  # (N,) float32, of the suggested class
     score: np.ndarray  # (N,) float32, of the given class
     is_issue: np.ndarray  # (N,) bool
+    settled: np.ndarray  # (N,) bool: decided in an earlier round
 
     def __len__(self) -> int:
         return len(self.given)
@@ -72,6 +75,7 @@ def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable
         _in_range(raw["suggested_confidence"], f"{file}: suggested_confidence"),
         _in_range(raw["label_score"], f"{file}: label_score"),
         raw["is_label_issue"],
+        np.array([word in LABELLING for word in raw[DECIDED][1]] or [False], bool)[raw[DECIDED][0]],
     )
     if len(table.row_of) != len(table):
         raise ToolError(f"{file}: an id occurs more than once; put the file back, or repeat the run")
@@ -99,12 +103,14 @@ def _in_range(values: np.ndarray, place: str) -> np.ndarray:
 def _from_parquet(file: Path) -> dict[str, Any]:
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     try:
-        table = parquet.read_table(file, columns=list(WANTED))
+        known = parquet.read_schema(file).names
+        table = parquet.read_table(file, columns=[name for name in (*WANTED, DECIDED) if name in known])
         missing = [name for name in WANTED if name not in table.column_names]
         if missing:
             raise KeyError(f'the column "{missing[0]}" is missing')
         raw: dict[str, Any] = {name: Texts.of_arrow(table[name]) for name in TEXTS}
-        for name in CODED:
+        raw[DECIDED] = (np.zeros(len(table), np.int64), [""])
+        for name in (*CODED, DECIDED) if DECIDED in known else CODED:
             coded = table[name].cast(arrow.string()).fill_null("").combine_chunks().dictionary_encode()
             raw[name] = (np.asarray(coded.indices), coded.dictionary.to_pylist())
         raw |= {name: table[name].cast(arrow.float64()).to_numpy() for name in NUMBERS}
@@ -122,18 +128,18 @@ def _from_csv(file: Path) -> dict[str, Any]:
             missing = [name for name in WANTED if name not in header]
             if missing:
                 raise ToolError(f'{file}: the column "{missing[0]}" is missing; put it back, or repeat the run')
-            return _columns(reader, {name: header.index(name) for name in WANTED}, file)
+            return _columns(reader, {name: header.index(name) for name in (*WANTED, DECIDED) if name in header}, file)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ToolError(f"{file}: cannot be read ({error}); put it back, or repeat the run") from None
 
 
 def _columns(lines: Iterable[list[str]], places: dict[str, int], file: Path) -> dict[str, Any]:
     """Column by column out of the lines; words are numbered as they come."""
-    kept: dict[str, list[Any]] = {name: [] for name in WANTED}
-    words: dict[str, dict[str, int]] = {name: {} for name in CODED}
+    kept: dict[str, list[Any]] = {name: [] for name in places}
+    words: dict[str, dict[str, int]] = {name: {} for name in (*CODED, DECIDED) if name in places}
     takes: list[tuple[int, Callable[[str], Any], list[Any]]] = []
     for name, place in places.items():
-        if name in CODED:
+        if name in words:
             known = words[name]
             takes.append((place, lambda word, known=known: known.setdefault(word, len(known)), kept[name]))  # type: ignore[misc]
         else:
@@ -145,7 +151,8 @@ def _columns(lines: Iterable[list[str]], places: dict[str, int], file: Path) -> 
         except (IndexError, ValueError) as error:
             raise ToolError(f"{file}: row {number}: {error}; the file was changed by hand or damaged: put it back") from None
     raw: dict[str, Any] = {name: Texts.of(kept[name]) for name in TEXTS}
-    raw |= {name: (np.array(kept[name], np.int64), list(words[name])) for name in CODED}
+    raw[DECIDED] = (np.zeros(len(kept["id"]), np.int64), [""])
+    raw |= {name: (np.array(kept[name], np.int64), list(words[name])) for name in words}
     raw |= {name: np.array(kept[name], np.float64) for name in NUMBERS}
     return raw | {name: np.array(kept[name], bool) for name in FLAGS}
 

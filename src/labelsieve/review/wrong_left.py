@@ -94,9 +94,7 @@ def _inverse(groups: Groups, step: float) -> np.ndarray:
     return np.linalg.inv(spread + 1e-6 * np.eye(count))
 
 
-def _fitted(
-    start: np.ndarray, inverse: np.ndarray, tried: np.ndarray, found: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+def _fitted(start: np.ndarray, inverse: np.ndarray, tried: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """The posterior as a normal around its peak (Laplace): the peak, its precision, and the log of the fit."""
     peak = np.zeros(len(start))
     for _ in range(60):  # Newton; there is one peak

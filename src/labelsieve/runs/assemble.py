@@ -20,7 +20,9 @@ from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, Proto
 from labelsieve.method.learner import Judge, Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.runs.config import Config
+from labelsieve.runs.decided import decided_rows
 from labelsieve.runs.own import Watch, open_rows
+from labelsieve.runs.rounds import round_of
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Rows:
     opened: Opened | None = None
     pinned: Tensor | None = None
     left_out: tuple[LeftOut, ...] = ()
+    decided: tuple[str, ...] | None = None  # (N,) what a person did in an earlier round, or ""
     notes: tuple[str, ...] = ()
 
 
@@ -53,7 +56,7 @@ class Parts:
 
 
 def rows_for(config: Config, watch: Watch | None = None) -> Rows:
-    """Open the data and make the noise."""
+    """Open the data, make the noise, and do as people decided in earlier rounds."""
     opened = open_rows(config, watch)
     found = opened.collection
     data, truth, made = found.train, found.truth, None
@@ -63,7 +66,9 @@ def rows_for(config: Config, watch: Watch | None = None) -> Rows:
         # Labels that were given before the noise was made are what is true of it, unless the source knows better.
         truth = truth or Truth(data.labels)
         data = data.relabelled(made.labels)
-    return Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, opened.notes)
+    notes, begun = opened.notes, round_of(config)
+    rows = Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, notes=notes)
+    return rows if begun is None else decided_rows(rows, begun)
 
 
 def recipe_for(config: Config) -> Recipe:

@@ -67,7 +67,8 @@ class Measure:
         if self.truth is None:
             return {}
         right = self.truth.labels == self.data.labels
-        line: dict[str, Any] = {"auc_loss": [diagnostics.auc(chance, right) for chance in epoch.by_loss]}
+        line: dict[str, Any] = {"wrong_labels": int((~right).sum())}
+        line |= {"auc_loss": [diagnostics.auc(chance, right) for chance in epoch.by_loss]}
         if epoch.by_prototype:
             line["auc_prototype"] = [diagnostics.auc(chance, right) for chance in epoch.by_prototype]
         measured = [diagnostics.precision_recall(mask, right) for mask in masks]

@@ -75,6 +75,7 @@ def check_files(config: Config) -> None:
     """A `ToolError` for a file that the settings name and that is not there, before any long work."""
     prior = config.training.prior
     named = {
+        "--decisions": config.data.decisions,
         "--trusted": config.data.trusted,
         "--prior": prior.removeprefix("file:") if prior.startswith("file:") else None,
         "--val": config.pictures.val,

@@ -2,6 +2,7 @@
 
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.data.pictures.options import FITS
+from labelsieve.decisions.settling import ON_CONFLICT
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 from labelsieve.runs.config import VERSION, Config
@@ -25,6 +26,7 @@ def validate(config: Config) -> None:
         choice("training.prior", config.training.prior, ("uniform", "given", "file:FILE"))
     if config.pretrained == "zoo" and not config.network.startswith("timm:"):
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
+    choice("data.on_conflict", config.data.on_conflict, ON_CONFLICT)
     choice("pictures.fit", config.pictures.fit, FITS)
     training, cleaning = config.training, config.cleaning
     ranges: list[tuple[str, float | None, float, float]] = [

@@ -1,0 +1,81 @@
+"""How good could the training be if the division were perfect? The same two networks, divided by what is true.
+
+`python -m labelsieve.benchmark.bounds DATA --out RUN --table FILE.csv` warms up as a run does (or goes on from a run that stands
+at the end of its warm-up) and then takes exactly the right labels as clean. A bound to hold cleaners against, never a method:
+it reads the true labels, so nothing of it is offered for use.
+"""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from torch import Tensor
+
+from labelsieve.method.algorithm import learn
+from labelsieve.method.evidence import Evidence
+from labelsieve.method.small_loss import MixtureCleaner
+from labelsieve.runs.train import Run
+
+
+class Known(MixtureCleaner):
+    """Judges by the truth: chance 1 for a right label, 0 for a wrong one."""
+
+    def __init__(self, right: Tensor) -> None:
+        super().__init__()
+        self.right = right
+
+    def judge(self, seen: Evidence) -> Tensor:
+        return self.right.float()
+
+
+def accuracy(run: Run) -> float:
+    """Percent, by the sum of both networks' logits on the test pictures."""
+    assert run.rows.test is not None
+    logits = sum(run.parts.engine.predict(each, run.rows.test.images).logits for each in run.parts.learners)
+    assert isinstance(logits, Tensor)
+    return 100 * float((logits.argmax(1).cpu() == run.rows.test.labels).float().mean())
+
+
+def bounded(run: Run, table: Path) -> list[float]:
+    """Train from where the run stands to its end, a row of the table for each epoch; its accuracies."""
+    assert run.rows.truth is not None
+    right = (run.rows.truth.labels == run.rows.data.labels).to(run.parts.engine.device)
+    for learner in run.parts.learners:
+        learner.teacher, learner.judge = Known(right), None
+    found: list[float] = []
+    recipe = replace(run.parts.recipe, mixture_threshold=0.5)
+    with table.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(("epoch", "accuracy"))
+        for epoch in learn(run.parts.learners, recipe, run.parts.engine, run.parts.prior, run.epoch):
+            if epoch.phase != "final":
+                found.append(accuracy(run))
+                rows.writerow((epoch.index + 1, f"{found[-1]:.2f}"))
+                file.flush()
+    return found
+
+
+def main(
+    data: Annotated[str, typer.Argument(help="As for `labelsieve train`; the true labels must be known.")],
+    out: Annotated[Path, typer.Option(help="The run folder; made, or gone on with.")],
+    table: Annotated[Path, typer.Option(help="Where to write every epoch's test accuracy, as CSV.")],
+    preset: Annotated[str | None, typer.Option(help="A named group of settings.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Wrong labels to make on purpose.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
+) -> None:
+    """Train with the division that only the truth can make, and print the accuracy it leads to."""
+    from labelsieve.cli.console import console
+    from labelsieve.cli.going import going
+    from labelsieve.cli.train import absolute
+    from labelsieve.runs.resolve import resolve
+
+    config = resolve(absolute(data), named=preset, options={"data.noise": noise}, settings=settings or ())
+    found = bounded(going(out, config, resume=True), table)
+    last = found[-10:]
+    console.print(f"with the true division: last {found[-1]:.2f}, mean of last {len(last)} {sum(last) / len(last):.2f}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

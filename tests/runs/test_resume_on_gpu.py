@@ -1,0 +1,38 @@
+"""On a GPU: a run interrupted and taken up ends as an unbroken one, bit for bit where it is asked to be deterministic."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from labelsieve.runs.resolve import resolve
+from labelsieve.runs.train import Run, begin, drive, take_up
+
+
+def trained(path: Path, settings: list[str], stop_after: int | None) -> Run:
+    options = {"data.noise": "sym:0.4", "device": "cuda"}
+    config = resolve("digits", options=options, settings=["training.epochs=8", "training.lambda_u=25", *settings])
+    run = begin(path, config)
+    if stop_after is not None:
+        for _ in drive(run, stop=lambda: run.epoch >= stop_after):
+            pass
+        run = take_up(path)
+    for _ in drive(run):
+        pass
+    return run
+
+
+def apart(one: Run, other: Run) -> float:
+    """The largest difference between any two numbers of the states."""
+    pairs = [(a.state_dict(), b.state_dict()) for a, b in zip(one.parts.learners, other.parts.learners)]
+    return max(float((a[key].double() - b[key].double()).abs().max()) for a, b in pairs for key in a)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("stop_after", [2, 6])
+def test_deterministic_runs_resume_bit_for_bit(tmp_path: Path, stop_after: int) -> None:
+    settings = ["engine.deterministic=true"]
+    whole = trained(tmp_path / "whole", settings, None)
+    assert apart(trained(tmp_path / "broken", settings, stop_after), whole) == 0.0
+    torch.use_deterministic_algorithms(False)
+    torch.backends.cudnn.deterministic = False
