@@ -4,6 +4,7 @@ Data that are arrays are opened by the loaders of training, which need torch; lo
 seconds. The process ends with its parent, however that ends: it then reads the end of the pipe.
 """
 
+import os
 import signal
 import threading
 from multiprocessing import get_context
@@ -58,6 +59,7 @@ class PictureProcess:
 
 
 def _work(pipe: Connection, config: str, given: dict[str, str], classes: tuple[str, ...]) -> None:
+    os.nice(5)  # decisions come first
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the pipe
     try:
         read = encoded_from_arrays(from_yaml(config, "the run's configuration"), given, classes)

@@ -41,6 +41,7 @@ class Pictures:
     def __init__(self, config: Config, table: IssueTable) -> None:
         self.config, self.table, self.remark = config, table, ""
         self.exist = config.data.source.partition(":")[0] != "embeddings"
+        self._begun = False
         self._read: Encoded | None = None
         self._process: PictureProcess | None = None
         self._guard, self._opening = threading.Lock(), threading.Lock()
@@ -75,8 +76,9 @@ class Pictures:
         return self._read is not None and not self.remark
 
     def begin(self) -> None:
-        """Open the data beside whatever else is done; it may take long."""
-        if self.exist:
+        """Open the data beside whatever else is done, once somebody looks; it may take long."""
+        if self.exist and not self._begun:
+            self._begun = True
             threading.Thread(target=self.open, daemon=True, name="opening pictures").start()
 
     def open(self) -> None:

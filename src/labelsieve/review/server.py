@@ -95,6 +95,7 @@ def _reading(app: FastAPI, review: Review, who: str) -> None:
 
     @app.get("/api/start")
     def start() -> Response:
+        review.pictures.begin()
         desk.catch_up()
         return Plain(answers.start(review, who) | {"progress": answers.progress(review)})
 

@@ -93,7 +93,6 @@ def serve(review: Review, listener: socket.socket, token: str, who: str, host: s
 
     async def startup(sockets: list[socket.socket] | None = None) -> None:
         await started(sockets)
-        review.pictures.begin()
         ready()
 
     server.startup = startup  # type: ignore[method-assign]

@@ -84,7 +84,7 @@ export function draw() {
   const panel = $("detail");
   const row = current();
   if (!row) {
-    panel.replaceChildren(store.total ? h("p", { class: "muted" }, "loading") : empty());
+    panel.replaceChildren(store.total || !store.known ? h("p", { class: "muted" }, "loading") : empty());
     shown = "";
     return;
   }

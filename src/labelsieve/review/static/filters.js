@@ -72,6 +72,7 @@ function show() {
 }
 
 function count() {
+  if (!store.known) return;
   const chosen = store.selected.size ? `${number(store.selected.size)} selected of ` : "";
   say($("total"), `${chosen}${number(store.total)} ${store.total === 1 ? "label" : "labels"}`);
   const pages = Math.max(Math.ceil(store.total / store.perPage), 1);

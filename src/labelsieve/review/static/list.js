@@ -27,7 +27,7 @@ async function fetchFrom(offset) {
     store.rows.clear();
     asked = new Map();
   }
-  Object.assign(store, { view: found.view, total: found.total });
+  Object.assign(store, { view: found.view, total: found.total, known: true });
   found.rows.forEach((row, i) => store.rows.set(offset + i, row));
   if (store.focus >= store.total) store.focus = Math.max(store.total - 1, 0);
   if (forgotten) tell("list");

@@ -8,6 +8,7 @@ export const store = {
   filter: { given: "", suggested: "", state: "open", text: "", everything: false },
   view: "", // the server's key of the list that is shown
   total: 0,
+  known: false, // whether the server has said how many there are
   rows: new Map(), // place in the list -> row
   focus: 0, // place in the list
   anchor: 0, // where a selection with shift began
