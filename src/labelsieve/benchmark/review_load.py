@@ -41,9 +41,9 @@ class Load:
 
     def words(self) -> str:
         return (
-            f"{self.clients} clients, {self.seconds:.0f} s: {self.saved:,} decisions saved ({self.saved / self.seconds:.0f} a second), "
-            f"{self.lost} lost, {self.twice} twice; until saved: median {self.median:.1f} ms, 99th percentile {self.p99:.1f} ms, "
-            f"worst {self.worst:.1f} ms"
+            f"{self.clients} clients, {self.seconds:.0f} s: {self.saved:,} decisions saved "
+            f"({self.saved / self.seconds:.0f} a second), {self.lost} lost, {self.twice} twice; "
+            f"until saved: median {self.median:.1f} ms, 99th percentile {self.p99:.1f} ms, worst {self.worst:.1f} ms"
         )
 
 

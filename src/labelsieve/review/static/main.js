@@ -64,6 +64,7 @@ async function start() {
   detail.looks();
   measure();
   await renew().catch((error) => tell("failed", error));
+  performance.mark("list"); // the first labels stand on the page
   $("list").focus({ preventScroll: true });
   outbox.flush();
   status.saving(outbox);
