@@ -12,8 +12,8 @@ import numpy as np
 
 GROUPS = 24  # at most; of the listed issues two thirds, of the other rows one third
 LEAST = 25  # rows in a group, where there are enough
-LEVEL, LEVEL_OF_OTHERS = 2.0, 1.2  # standard deviations of the levels
-STEPS, STEP_OF_OTHERS = (0.5, 1.0, 2.0), 0.5  # the same of a step between neighbouring groups; of issues one of these
+LEVEL, LEVEL_OF_OTHERS = 1.5, 0.8  # standard deviations of the levels
+STEPS, STEP_OF_OTHERS = (0.15, 0.4, 1.0, 2.0), 0.2  # the same of a step between neighbouring groups; of issues one of these
 LEAST_SHARE, MOST_SHARE = 0.004, 0.95  # what a group is expected to have of wrong labels, whatever the run says
 DRAWS = 1000
 COVER = 0.9  # of the interval
