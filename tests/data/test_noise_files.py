@@ -157,3 +157,10 @@ def test_a_record_changed_by_hand_is_refused(changes: dict[str, Any], says: str,
     np.savez(path, **{key: value for key, value in content.items() if value is not None})
     with pytest.raises(ToolError, match=says):
         load(path)
+
+
+def test_a_json_list_is_read_under_any_name(tmp_path: Path) -> None:
+    """The published scripts write a bare list, with or without a suffix."""
+    file = tmp_path / "cifar10_0.5_sym"
+    file.write_text(json.dumps([int(label) for label in (LABELS + 1) % K]))
+    assert torch.equal(inject(f"file:{file}", LABELS, K, 0).labels, (LABELS + 1) % K)

@@ -84,3 +84,29 @@ def test_normalisation_is_that_of_pixels_in_0_to_1(learner: Learner) -> None:
 def test_prepare_fixes_the_first_arguments(data: NoisyData, learner: Learner) -> None:
     step = engine_of(data).prepare(learner, lambda a, b, c: torch.tensor([a, b, c]), 1, 2)
     assert step(3).tolist() == [1, 2, 3]
+
+
+def test_pictures_that_stay_on_the_host_give_the_same(data: NoisyData, learner: Learner) -> None:
+    here, there = (PlainEngine(data, views_for(data.shape, True), "cpu", 8, where) for where in ("auto", "host"))
+    assert here.on_device and not there.on_device
+    rows = torch.tensor([3, 3, 36, 0, 3, 17])
+    for kind in ("weak", "strong"):
+        one, other = (getattr(engine, kind)(rows, torch.Generator().manual_seed(1)) for engine in (here, there))
+        assert torch.equal(one, other)
+    assert torch.equal(there.pictures(torch.tensor([5, 5, 2])), data.images[[5, 5, 2]]), "not those of the rows before"
+    for some in (None, rows):
+        one, other = (engine.gather(learner, some) for engine in (here, there))
+        assert torch.equal(one.losses, other.losses) and torch.equal(one.labels, other.labels)
+
+
+def test_some_rows_are_gathered_as_in_the_whole(data: NoisyData, learner: Learner) -> None:
+    whole, rows = engine_of(data).gather(learner), torch.tensor([30, 2, 2, 11])
+    some = engine_of(data, 3).gather(learner, rows)
+    torch.testing.assert_close(some.losses, whole.losses[rows], rtol=0, atol=1e-5)
+    assert torch.equal(some.labels, data.labels[rows])
+
+
+def test_evidence_of_cropped_pictures_is_that_of_their_middle(data: NoisyData, learner: Learner) -> None:
+    cropped = PlainEngine(data, views_for(data.shape, True, crop=4))
+    middle = NoisyData(data.images[..., 2:6, 2:6].contiguous(), data.labels, data.ids, data.classes)
+    torch.testing.assert_close(cropped.gather(learner).losses, engine_of(middle).gather(learner).losses, rtol=0, atol=1e-5)

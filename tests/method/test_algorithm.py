@@ -36,9 +36,9 @@ def spied(run: Tiny, monkeypatch: pytest.MonkeyPatch) -> Calls:
         calls.divisions.append((learner.number, peer.number, division))
         return real_train(learner, peer, division, *rest)
 
-    def gather(learner: Any) -> Any:
+    def gather(learner: Any, rows: Any = None) -> Any:
         calls.log.append(("gather", learner.number))
-        return real_gather(learner)
+        return real_gather(learner, rows)
 
     monkeypatch.setattr(algorithm, "train", train)
     monkeypatch.setattr(run.engine, "gather", gather)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from labelsieve.errors import UsageError
 from labelsieve.runs.assemble import recipe_for
-from labelsieve.runs.presets import PRESETS, describe
+from labelsieve.runs.presets import PRESETS, VARIANTS, crossed, describe, preset, webvision
 from labelsieve.runs.resolve import resolve
 
 # preset: lambda_u, warm-up, mixture threshold, memory, e as a share, cleaner, entropy penalty, noise
@@ -54,11 +55,52 @@ def test_naming_data_and_noise_gives_the_same_cell(name: str) -> None:
 
 
 def test_every_preset_is_resolved_and_described() -> None:
-    assert set(TABLE) | {"digits", "fashion-mnist", "vectors"} == set(PRESETS)
+    assert set(TABLE) | {"digits", "fashion-mnist", "vectors", "clothing1m", "webvision"} == set(PRESETS)
     for name in PRESETS:
         assert resolve("digits", named=name).data.source == "digits"
         assert len(describe(name)) > 20
         assert not any("source" in key for key in PRESETS[name]())
+
+
+# preset: epochs, lr, cleaner, tau, draw, entropy penalty, policy, which epoch is kept
+WEB = {
+    "clothing1m": (80, 0.002, "cpc-agn", 0.7, "balanced", True, "autoaugment-imagenet", "best-val"),
+    "webvision": (100, 0.01, "cpc-awr", 0.5, "random", False, "none", "last"),
+}
+
+
+@pytest.mark.parametrize("name", WEB)
+def test_a_web_set_has_the_published_settings(name: str) -> None:
+    config = resolve(f"{name}:/data", named=name)
+    training, cleaning = config.training, config.cleaning
+    found = (training.epochs, training.lr, config.cleaner, cleaning.tau, training.epoch_draw, training.entropy_penalty)
+    assert (*found, config.views.policy, config.output.model) == WEB[name]
+    assert (config.method, config.network, config.data.noise) == ("cpc", "resnet50", "none")
+    assert (training.epoch_batches, training.batch, training.warmup_batch, training.warmup) == (1000, 32, 64, 1)
+    assert (training.momentum, training.weight_decay, training.beta, training.lambda_u) == (0.9, 1e-3, 0.5, 0)
+    assert (training.train_unlabelled, cleaning.alpha, config.pictures.size, config.views.crop) == (False, 1, 256, 224)
+    recipe = recipe_for(config)
+    half = training.epochs // 2
+    assert (recipe.lr_at(half - 1), recipe.lr_at(half)) == (training.lr, pytest.approx(training.lr / 10))
+    assert recipe.prototype_warmup == {"clothing1m": 4, "webvision": 5}[name]
+    assert resolve(f"{name}:/data") == config
+
+
+def test_cells_are_crossed_with_cleaners_and_studies() -> None:
+    base = resolve("cifar100:/data", named="cifar100-sym90")
+    other = resolve("cifar100:/data", named="cifar100-sym90+cpc-agn+e15+tau0.6+alpha0.5")
+    assert (base.cleaner, base.cleaning.prototype_warmup, base.cleaning.tau, base.cleaning.alpha) == ("cpc-awr", 0.1, 0.5, 0)
+    assert (other.cleaner, other.cleaning.prototype_warmup, other.cleaning.tau, other.cleaning.alpha) == (
+        "cpc-agn",
+        0.15,
+        0.6,
+        0.5,
+    )
+    assert preset("webvision+no-gmm") == crossed(webvision(), cleaner="contrastive")
+    for variant in VARIANTS:
+        assert resolve("webvision:/data", named=f"webvision+{variant}").training.epochs == 100
+    with pytest.raises(UsageError, match="tau0.5"):
+        preset("webvision+tau05x")
 
 
 def test_options_win_over_presets_and_settings_over_options() -> None:

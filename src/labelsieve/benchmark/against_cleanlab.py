@@ -110,7 +110,7 @@ def out_of_sample(task: Task, rows: Rows) -> Tensor:
     config, _ = settled(override(task.config, wanted), rows)
     parts = parts_for(config, rows)  # sets threads and device as a run does
     recipe, data = recipe_for(config), rows.data
-    views = views_of(rows.collection, config.views.policy)
+    views = views_of(rows.collection, config.views)
     probs = torch.zeros(len(data), len(data.classes))
     splits = StratifiedKFold(task.folds, shuffle=True, random_state=config.seed).split(np.zeros(len(data)), data.labels)
     for number, (taken, held) in enumerate(splits):

@@ -8,7 +8,6 @@ over the time the epoch takes.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Collection, Held, NoisyData
-from labelsieve.method.algorithm import divide, judged
+from labelsieve.method.algorithm import divide
 from labelsieve.method.learner import Learner
 from labelsieve.method.momentum import descend
 from labelsieve.method.stages import CHUNK, Division, train, warm_up
@@ -80,7 +79,7 @@ def measure(config: Config, rows: Rows, labelled: int, say: Callable[[str], None
     parts = parts_for(config, rows)
     clock = Clock(parts.engine.device)
     recipe = parts.recipe
-    result = Bench(_device_words(parts), {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch})
+    result = Bench(device_words(parts), {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch})
     first_batch = parts.engine.weak(torch.arange(recipe.warmup_batch), torch.Generator())
     _first_step(parts, first_batch)
     clock.once(lambda: None)
@@ -177,8 +176,13 @@ def _stage_one(parts: Parts) -> Callable[[], object]:
     seen = [parts.engine.gather(learner) for learner in parts.learners]
     clean = torch.arange(len(seen[0]), device=parts.engine.device) % 2 == 0
     judges = [learner.judge for learner in parts.learners if learner.judge is not None]
-    jobs = [partial(judged, judge, each, clean) for judge, each in zip(judges, seen)]
-    return lambda: parts.engine.together(jobs)
+
+    def work() -> None:
+        for judge, each in zip(judges, seen):
+            judge.learn(each, clean)
+            judge.judge(each)
+
+    return work
 
 
 def _views(parts: Parts, labelled: int) -> None:
@@ -205,7 +209,7 @@ def held_images(rows: Rows) -> Tensor:
     return rows.test.images
 
 
-def _device_words(parts: Parts) -> str:
+def device_words(parts: Parts) -> str:
     from labelsieve.runs.environment import describe
 
     return describe(parts.engine.device)

@@ -15,9 +15,18 @@ def bench(
     network: Annotated[str | None, typer.Option(help="Default: preact-resnet18 on CUDA, small on a CPU.")] = None,
     samples: Annotated[int | None, typer.Option(help="Training pictures; default 50,000 on CUDA, 2,000 on a CPU.")] = None,
     classes: Annotated[int, typer.Option(help="How many classes.")] = 10,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="large: one step of ResNet-50 at 224 px, batch 32 + 32 (small ones on a CPU): does it wait for pictures?"
+        ),
+    ] = None,
     settings: Settings = None,
 ) -> None:
     """Measure ceiling, whole epoch and parts on made pictures of CIFAR's shape, half of them labelled."""
+    if profile is not None:
+        say_profile(profile, device, network, samples, settings, json_file)
+        return
     from dataclasses import asdict
 
     from rich.table import Table
@@ -52,3 +61,53 @@ def bench(
     console.print(table)
     if json_file is not None:
         atomic.write_text(json_file, json.dumps(asdict(result), indent=1) + "\n")
+
+
+def say_profile(
+    name: str, device: str, network: str | None, samples: int | None, settings: list[str] | None, json_file: Path | None
+) -> None:
+    """One step at a large size, apart and together, on made pictures that lie on the host."""
+    from dataclasses import asdict
+
+    from rich.table import Table
+
+    from labelsieve.benchmark.large import mapped_rows, profile
+    from labelsieve.cli.console import console
+    from labelsieve.engine.device import choose_device
+    from labelsieve.errors import UsageError
+    from labelsieve.runs import atomic
+    from labelsieve.runs.config import Config, override
+    from labelsieve.runs.presets import clothing1m
+    from labelsieve.runs.resolve import parse_settings
+    from labelsieve.runs.validate import validate
+
+    if name != "large":
+        raise UsageError(f'there is no profile "{name}"; there is one: large')
+    cuda = choose_device(device).type == "cuda"
+    chosen = {"device": device, "network": network or ("resnet50" if cuda else "small"), "engine.pictures": "host"}
+    tiny = {"pictures.size": 64, "views.crop": 56, "training.batch": 8, "engine.eval_batch": 32}
+    config = override(Config(), clothing1m() | chosen | ({} if cuda else tiny) | parse_settings(settings or ()))
+    validate(config)
+    side, steps = config.pictures.size or 256, 96 if cuda else 2
+    with mapped_rows(samples or (6144 if cuda else 96), 14, side) as rows:
+        found = profile(config, rows, steps, console.print)
+    batch = config.training.batch
+    seen = f"{config.views.crop or side} of {side} px, batch {batch} + {batch}"
+    table = Table(title=f"{found.network}, {seen}, {found.device}", title_justify="left")
+    table.add_column("a step")
+    table.add_column("ms", justify="right")
+    for words, value in (
+        ("the networks alone (step time)", found.step_ms),
+        ("views, made on the device", found.views_ms),
+        ("pictures, host to device", found.fetch_ms),
+        ("views and pictures (data time)", found.data_ms),
+        ("together, as training runs it", found.together_ms),
+        ("of that, waiting for pictures", found.waiting_ms),
+    ):
+        table.add_row(words, f"{value:.2f}")
+    console.print(table)
+    console.print(f"evidence: {found.gathered_per_s:,.0f} pictures/s")
+    console.print("the step waits for its pictures" if found.waits else "the step does not wait for its pictures")
+    if json_file is not None:
+        facts = asdict(found) | {"data_ms": found.data_ms, "waiting_ms": found.waiting_ms, "waits": found.waits}
+        atomic.write_text(json_file, json.dumps(facts, indent=1) + "\n")

@@ -6,31 +6,58 @@ from rich.console import Console
 
 from labelsieve.cli.console import console
 from labelsieve.cli.looking import Looking
+from labelsieve.data.pictures.websets import WEBSETS
+from labelsieve.data.web_inspection import web_inspection
 from labelsieve.runs.assemble import recipe_for, rows_for
 from labelsieve.runs.config import Config, to_yaml
-from labelsieve.runs.own import Watch, check_files
+from labelsieve.runs.own import Watch, check_files, picture_options
 from labelsieve.runs.train import settled
 
 
 def say_plan(config: Config, out: Path | None) -> None:
     check_files(config)
+    if config.data.source.partition(":")[0] in WEBSETS:
+        _say_web_plan(config, out)
+        return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         rows = rows_for(config, Watch(watch.progress))
     config, choices = settled(config, rows)
-    recipe = recipe_for(config)
     console.print(to_yaml(config), end="")
     wrong = "" if rows.noise is None else f", {100 * float(rows.noise.flipped.double().mean()):.1f} % made wrong"
     test = 0 if rows.test is None else len(rows.test.labels)
     console.print(
         f"# data: {len(rows.data)} pictures {rows.data.shape}, {len(rows.data.classes)} classes{wrong}; {test} test pictures"
     )
-    judged = min(recipe.warmup + recipe.prototype_warmup, recipe.epochs)
-    prototypes = "" if config.cleaner.startswith("gmm") else f", divided by prototypes from epoch {judged + 1}"
-    console.print(f"# plan: {recipe.warmup} epochs of warm-up, {recipe.epochs - recipe.warmup} of mixed training{prototypes}")
+    _say_epochs(config)
     for choice in choices:
         console.print(f"# {choice}")
     if rows.left_out:
         console.print(f"# left out: {len(rows.left_out):,} pictures; `labelsieve inspect` names them")
+    _say_folder(out)
+
+
+def _say_web_plan(config: Config, out: Path | None) -> None:
+    """Of a large set only the lists are read: decoding it takes long, and a plan makes nothing."""
+    name, _, place = config.data.source.partition(":")
+    console.print(to_yaml(config), end="")
+    for line in web_inspection(name, Path(place), picture_options(config.pictures)).lines():
+        console.print(f"# {line}")
+    _say_epochs(config)
+    _say_folder(out)
+
+
+def _say_epochs(config: Config) -> None:
+    recipe = recipe_for(config)
+    judged = min(recipe.warmup + recipe.prototype_warmup, recipe.epochs)
+    prototypes = "" if config.cleaner.startswith("gmm") else f", divided by prototypes from epoch {judged + 1}"
+    batches = config.training.epoch_batches
+    drawn = f"; each network draws {batches:,} batches an epoch" if batches else ""
+    console.print(
+        f"# plan: {recipe.warmup} epochs of warm-up, {recipe.epochs - recipe.warmup} of mixed training{prototypes}{drawn}"
+    )
+
+
+def _say_folder(out: Path | None) -> None:
     if out is not None:
         state = "exists already: choose another or use --resume" if out.exists() else "would be made"
         console.print(f"# run folder: {out} {state}")

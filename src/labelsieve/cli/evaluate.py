@@ -33,6 +33,7 @@ def evaluate(
         "first": "network 1",
         "second": "network 2",
         "both": "both networks",
+        "both_top5": "both networks, among their first five",
         "prototypes_first": "prototypes of network 1",
         "prototypes_second": "prototypes of network 2",
         "prototypes": "both networks' prototypes",
@@ -43,6 +44,8 @@ def evaluate(
     what = "labelled" if result["split"] == "all" else result["split"]
     console.print(f"accuracy on {result['pictures']} {what} pictures of {result['data']}")
     console.print(table)
+    for name, found in result["also"].items():
+        console.print(f"accuracy on {name}: " + ", ".join(f"{words[key]} {value:.2f} %" for key, value in found.items()))
     if result["left_out"]:
         console.print(f"left out: {result['left_out']:,} pictures that could not be read", style="yellow")
     if result["trained_on"]:

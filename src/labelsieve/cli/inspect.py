@@ -1,7 +1,8 @@
 """`labelsieve inspect PATH`: what lies there, what is wrong with it, and what `train` would do."""
 
 import json
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,9 +17,14 @@ from labelsieve.cli.picture_options import (
     picture_settings,
 )
 
+if TYPE_CHECKING:
+    from labelsieve.data.pictures.options import PictureOptions
+
 
 def inspect(
-    data: Annotated[str, typer.Argument(metavar="PATH", help="A folder, a table, a saved data set, arrays or vectors.")],
+    data: Annotated[
+        str, typer.Argument(metavar="PATH", help="A folder, a table, a saved data set, arrays or vectors; clothing1m:PATH.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,
@@ -27,6 +33,10 @@ def inspect(
     classes: Classes = None,
     size: Size = None,
     encoding: Encoding = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Check labels for a known set: file:FILE or cifar-n:FILE:worse; says how many differ.")
+    ] = None,
+    second_test: Annotated[Path | None, typer.Option(help="For webvision: where ILSVRC12's validation pictures are.")] = None,
     device: Annotated[str, typer.Option(help="The device that training would use: auto, cpu, cuda.")] = "auto",
 ) -> None:
     """Look at every picture at PATH: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
@@ -37,8 +47,9 @@ def inspect(
     from labelsieve.cli.console import console
     from labelsieve.cli.looking import Looking
     from labelsieve.data.inspection import inspection, known_source
+    from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.engine.device import choose_device
-    from labelsieve.errors import ToolError
+    from labelsieve.errors import ToolError, UsageError
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.fitting import batch_for, network_for
     from labelsieve.runs.own import picture_options, sized_for
@@ -48,17 +59,59 @@ def inspect(
     options = sized_for(options, device)
     cuda = choose_device(device).type == "cuda"
     path = known_source(data)
+    name, _, place = str(path).partition(":")
+    if isinstance(path, str) and name in WEBSETS:
+        if noise is not None:
+            raise UsageError(
+                f"--noise checks labels for sets that are read whole, not for {name}, whose labels are noisy already"
+            )
+        say_web_set(name, place, replace(options, size=size, second_test=second_test), as_json)
+        return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)
+    changed = {} if noise is None else labels_changed(data, noise)
     choice = network_for(found.shape, found.samples, cuda)
     batch = batch_for(found.shape, found.samples)
     if as_json:
         training = {"network": choice.name, "network_why": choice.why, "batch": batch}
-        typer.echo(json.dumps(found.as_dict() | training, ensure_ascii=False, default=str))
+        typer.echo(json.dumps(found.as_dict() | training | changed, ensure_ascii=False, default=str))
     else:
         told = replace(found, network=f"{choice.name} ({choice.why}), batches of {batch}")
         for line in told.lines():
             console.print(line, style="yellow" if line.startswith("warning:") else None)
+        if changed:
+            share = 100 * changed["labels_changed"] / found.samples
+            console.print(f"noise {noise}: {changed['labels_changed']:,} of {found.samples:,} labels differ ({share:.2f} %)")
     classes_found = sum(1 for count in found.training.values() if count)
     if classes_found < 2:
         raise ToolError(f"{data}: {classes_found} class(es) with readable training pictures; training needs at least two")
+
+
+def say_web_set(name: str, place: str, options: "PictureOptions", as_json: bool) -> None:
+    """What is there of a large set, by its lists; ends in an error where something is missing."""
+    from labelsieve.cli.console import console
+    from labelsieve.data.web_inspection import web_inspection
+    from labelsieve.errors import ToolError, UsageError
+
+    if not place:
+        raise UsageError(f'{name} needs a place: write "{name}:PATH", the folder with its official files')
+    found = web_inspection(name, Path(place), options)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False, default=str))
+    else:
+        for line in found.lines():
+            console.print(line, style="yellow" if "warning:" in line else None)
+    if not found.is_whole:
+        gone = sum(split.listed - split.there for split in found.splits)
+        what = f"{', '.join(found.missing)} missing" if found.missing else f"{gone:,} listed pictures missing"
+        raise ToolError(f"{place}: {what}; {found.title} is only partly there: unpack the rest of its official files")
+
+
+def labels_changed(data: str, noise: str) -> dict[str, int]:
+    """How many labels a noise changes; a file of labels that does not fit the data is an error."""
+    from labelsieve.data.noise import inject
+    from labelsieve.data.sources import open_data, source_at
+
+    found = open_data(source_at(data))
+    made = inject(noise, found.train.labels, len(found.train.classes), 0, groups=found.groups, name=found.name)
+    return {"labels_changed": int(made.flipped.sum())}

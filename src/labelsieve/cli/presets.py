@@ -14,7 +14,7 @@ def presets(
 
     from labelsieve.cli.console import console
     from labelsieve.runs.config import Config, dotted_keys, type_name, value_at
-    from labelsieve.runs.presets import PRESETS, describe, preset
+    from labelsieve.runs.presets import PRESETS, VARIANTS, describe, preset
 
     table = Table(box=None, pad_edge=False)
     if keys:
@@ -25,11 +25,15 @@ def presets(
     elif name is not None:
         table.add_column("setting")
         table.add_column("value")
-        for key, value in preset(name).items():
+        settings = preset(name)
+        table.title, table.title_justify = describe(name), "left"
+        for key, value in settings.items():
             table.add_row(key, str(value))
     else:
         table.add_column("preset", no_wrap=True)
         table.add_column("what it is")
         for known in PRESETS:
-            table.add_row(known, describe(known))
+            table.add_row(known, describe(known).splitlines()[0])
+        table.caption = "Others by a plus sign: " + ", ".join(f"NAME+{variant}" for variant in VARIANTS)
+        table.caption_justify = "left"
     console.print(table)

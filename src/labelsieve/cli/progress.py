@@ -87,6 +87,8 @@ def line(step: Step) -> str:
         words.append(f"loss {sum(first) / len(first):.3f}")
     if "accuracy" in record:
         words.append(f"accuracy {record['accuracy']['both']:.1f} %")
+    if "validation" in record:
+        words.append(f"validation {record['validation']['both']:.1f} %")
     if "clean_share" in record:
         words.append(f"clean {100 * sum(record['clean_share']) / len(record['clean_share']):.0f} %")
     left = (step.epochs - step.epoch) * step.seconds
@@ -98,14 +100,18 @@ def summary(run: Run) -> dict[str, Any]:
     """Last, mean of the last 10 and best test accuracy, the final AUC: each where it was measured."""
     accuracies = [record["accuracy"]["both"] for record in run.metrics if "accuracy" in record]
     found: dict[str, Any] = {}
-    if accuracies:
+    final = run.metrics[-1] if run.metrics else {}
+    if "chosen_epoch" in final:
+        found |= {"chosen_epoch": final["chosen_epoch"], "validation": final["chosen_validation"]}
+        found |= {"accuracy_chosen": accuracies[-1]} if accuracies else {}
+    elif accuracies:
         tail = accuracies[-10:]
         found |= {
             "accuracy_last": accuracies[-1],
             "accuracy_mean_last_10": sum(tail) / len(tail),
             "accuracy_best": max(accuracies),
         }
-    final = run.metrics[-1] if run.metrics else {}
+    found |= _further(run)
     for name in ("auc_loss", "auc_prototype"):
         values = [value for value in final.get(name, ()) if value is not None]
         if values:
@@ -113,14 +119,27 @@ def summary(run: Run) -> dict[str, Any]:
     return found
 
 
+def _further(run: Run) -> dict[str, Any]:
+    """Top 5 where there are many classes, and test sets beside the first: by the last epoch that measured them."""
+    latest: dict[str, Any] = next((record for record in reversed(run.metrics) if "accuracy" in record), {})
+    found = {"accuracy_top5": latest["accuracy"]["both_top5"]} if "both_top5" in latest.get("accuracy", {}) else {}
+    for name, measured in latest.get("also", {}).items():
+        found |= {f"accuracy_{name}": measured["both"]}
+        found |= {f"accuracy_{name}_top5": measured["both_top5"]} if "both_top5" in measured else {}
+    return found
+
+
 def say_summary(run: Run) -> None:
     found = summary(run)
     table = Table(show_header=False, box=None, pad_edge=False)
     names = {
+        "validation": f"validation accuracy of epoch {found.get('chosen_epoch')}, the best and the model",
+        "accuracy_chosen": "test accuracy of that model, measured once",
         "accuracy_last": "accuracy, last epoch",
         "accuracy_mean_last_10": "accuracy, mean of the last 10",
         "accuracy_best": "accuracy, best (chosen on the test set: the paper's protocol)",
     }
+    names |= {key: key.replace("_", " ") for key in found if key.startswith("accuracy_") and key not in names}
     for key, words in names.items():
         if key in found:
             table.add_row(words, f"{found[key]:.2f} %")

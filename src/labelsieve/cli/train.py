@@ -34,8 +34,9 @@ def train(
         str | None,
         typer.Argument(
             help="A folder with one folder a class, a table of paths and labels (CSV, TSV, Parquet, JSON lines), a saved "
-            "data set, arrays or vectors (npz, npy, Parquet); or digits, cifar10:PATH, cifar100:PATH, fashion-mnist[:PATH]. "
-            "With --decisions it may be left out: the reviewed run's data are meant."
+            "data set, arrays or vectors (npz, npy, Parquet); or digits, cifar10:PATH, cifar100:PATH, "
+            "fashion-mnist[:PATH], clothing1m:PATH, webvision:PATH. With --decisions it may be left out: the reviewed "
+            "run's data are meant."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to make; it must not exist.")] = None,
@@ -44,7 +45,10 @@ def train(
     cleaner: Annotated[str | None, typer.Option(help="gmm-agn, gmm-awr, cpc-agn, cpc-awr or contrastive.")] = None,
     noise: Annotated[
         str | None,
-        typer.Option(help="Wrong labels to make on purpose: sym:0.5, sym-other:0.5, asym:0.4, pair:0.3, matrix:FILE, file:FILE."),
+        typer.Option(
+            help="Wrong labels to make on purpose: sym:0.5, sym-other:0.5, asym:0.4, pair:0.3, matrix:FILE, file:FILE, "
+            "cifar-n:FILE:worse."
+        ),
     ] = None,
     network: Annotated[
         str | None, typer.Option(help="auto, small, small-wide, preact-resnet18, resnet18, resnet50 or timm:NAME.")
@@ -84,6 +88,9 @@ def train(
         bool, typer.Option("--no-mirror", help="A mirrored picture is not the same thing: letters, digits, left and right.")
     ] = False,
     epochs: Annotated[int | None, typer.Option(help="Epochs in all, the warm-up included.")] = None,
+    second_test: Annotated[
+        Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, measured on too.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, order, views and noise.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
@@ -106,7 +113,8 @@ def train(
     from labelsieve.errors import UsageError
 
     pictures = picture_settings(image_column, label_column, id_column, root, classes, size, cache_dir, strict, encoding)
-    pictures |= {"pictures.val": whole_path(val), "pictures.mirror": False if no_mirror else None}
+    pictures |= {"pictures.val": whole_path(val), "pictures.second_test": whole_path(second_test)}
+    pictures |= {"pictures.mirror": False if no_mirror else None}
     options = pictures | {
         "method": method,
         "cleaner": cleaner,
@@ -114,7 +122,7 @@ def train(
         "pretrained": pretrained if pretrained in (None, "zoo") else whole_path(Path(pretrained)),
         "seed": seed,
         "device": device,
-        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:")) else noise,
+        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:", "cifar-n:")) else noise,
         "data.limit": limit,
         "data.trusted": whole_path(trusted),
         "data.on_conflict": on_conflict,

@@ -1,7 +1,8 @@
 """Label noise made on purpose: a spec, labels and a seed go in, a `Noise` comes out, alike on every machine.
 
 `none`, `sym:0.5` (over all classes, the own one included), `sym-other:0.5` (over the others), `asym:0.4`
-(CIFAR's maps), `pair:0.3` (k to k + 1), `matrix:FILE` (chances for each class), `file:FILE` (ready labels).
+(CIFAR's maps), `pair:0.3` (k to k + 1), `matrix:FILE` (chances for each class), `file:FILE` (ready labels),
+`cifar-n:FILE:KIND` (labels that people gave CIFAR's pictures).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +14,8 @@ import torch
 from torch import Tensor
 
 from labelsieve.data.draws import Draws, IntArray
+from labelsieve.data.human_labels import FORM as HUMAN_FORM
+from labelsieve.data.human_labels import human_labels
 from labelsieve.data.noise_matrix import read_matrix, sample_rows
 from labelsieve.data.noise_record import Noise, label_hash, load, read_labels, save
 from labelsieve.errors import UsageError, suggest
@@ -101,6 +104,12 @@ def _from_file(argument: str, given: Given) -> IntArray:
     return found
 
 
+def _human(argument: str, given: Given) -> IntArray:
+    if given.name not in ("cifar10", "cifar100"):
+        raise UsageError(f'cifar-n holds labels for cifar10 and cifar100, not for "{given.name}"; write file:FILE for others')
+    return human_labels(argument, given.labels, given.classes)
+
+
 def next_in_group(groups: Sequence[int]) -> IntArray:
     """The class (K,) after each one within its superclass, by class number, the last back to the first."""
     members = np.asarray(groups)
@@ -149,5 +158,6 @@ NOISES: dict[str, Callable[[str, Given], IntArray]] = {
     "pair": _pair,
     "matrix": _matrix,
     "file": _from_file,
+    "cifar-n": _human,
 }
-FORMS = ("none", "sym:RATE", "sym-other:RATE", "asym:RATE", "pair:RATE", "matrix:FILE", "file:FILE")
+FORMS = ("none", "sym:RATE", "sym-other:RATE", "asym:RATE", "pair:RATE", "matrix:FILE", "file:FILE", HUMAN_FORM)

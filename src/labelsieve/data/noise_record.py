@@ -74,7 +74,7 @@ def load(path: Path | str) -> Noise:
 def read_labels(path: Path, original: Tensor, classes: int) -> Tensor:
     """Labels (N,) of a noise file, .npy, .npz with `labels`, or JSON list, checked to fit `original` (N,)."""
     arrays: dict[str, Array] = {}
-    if path.suffix == ".json":
+    if path.suffix == ".json" or _begins_as_list(path):
         found = _json_labels(path)
     elif path.suffix == ".npy":
         found = read_npy(path)
@@ -89,7 +89,10 @@ def read_labels(path: Path, original: Tensor, classes: int) -> Tensor:
     if "original_sha256" in arrays:
         _check_hash(arrays, "original_sha256", label_hash(original), "the labels of this data set", path)
     if len(labels) != len(original):
-        raise ToolError(f"{path}: {len(labels)} labels for {len(original)} samples; use the file made for this data")
+        raise ToolError(
+            f"{path}: {len(labels)} labels for {len(original)} samples; use the file made for this data, "
+            f"and all of the data (no --limit)"
+        )
     outside = torch.nonzero((labels < 0) | (labels >= classes)).flatten()
     if len(outside):
         row = int(outside[0])
@@ -110,6 +113,15 @@ def _whole(values: Array, path: Path) -> Tensor:
     if values.ndim != 1 or values.dtype.kind not in "ui":
         raise ToolError(f"{path}: labels are {values.dtype} {values.shape}; they must be whole numbers (N,)")
     return torch.from_numpy(values.astype(np.int64))
+
+
+def _begins_as_list(path: Path) -> bool:
+    """The published scripts write JSON under any name: noise files such as cifar10_0.5_sym."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(64).lstrip()[:1] == b"["
+    except OSError:
+        return False
 
 
 def _json_labels(path: Path) -> Array:

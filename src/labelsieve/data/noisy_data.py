@@ -5,7 +5,8 @@ method is handed a `NoisyData`, and a `NoisyData` has no true labels to give.
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -69,8 +70,7 @@ class Collection:
     `mean` and `std` are per channel, of pixels scaled to [0, 1]; of vectors per dimension, as they are. `mirror`
     says whether a mirrored picture is still the same thing (a mirrored cat is a cat, a mirrored digit is not a
     digit). `groups` (K,) gives each class the number of its superclass, where the data set has superclasses.
-    `paths` (N,) says where each training row's picture lies, where it is a file; `left_out` tells (path, reason) of
-    pictures that could not be used.
+    `paths` (N,) says where each training row's picture lies, where it is a file. `also` are further test sets by name.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Collection:
     mirror: bool = True
     groups: tuple[int, ...] | None = None
     paths: tuple[str, ...] | None = None
+    also: Mapping[str, Held] = field(default_factory=dict)
 
 
 def checked(data: NoisyData, place: str) -> NoisyData:

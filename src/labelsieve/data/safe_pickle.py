@@ -79,8 +79,8 @@ STAND_INS: dict[str, Any] = {
 class _PlainUnpickler(pickle.Unpickler):
     """An unpickler that knows the stand-ins only. Python 2 text stays bytes."""
 
-    def __init__(self, content: bytes, place: str) -> None:
-        super().__init__(io.BytesIO(content), encoding="bytes")
+    def __init__(self, stream: io.BytesIO, place: str) -> None:
+        super().__init__(stream, encoding="bytes")
         self._place = place
 
     def find_class(self, module: str, name: str) -> Any:
@@ -93,10 +93,13 @@ class _PlainUnpickler(pickle.Unpickler):
         return STAND_INS[asked]
 
 
-def read_plain(content: bytes, place: str) -> dict[str, Any]:
-    """The dict pickled in `content`, its keys as text; `place` names the file in errors."""
+def read_plain(content: bytes, place: str, skip: int = 0) -> dict[str, Any]:
+    """The dict pickled in `content`, after `skip` other pickles, its keys as text; `place` names the file in errors."""
+    stream = io.BytesIO(content)
     try:
-        found = _PlainUnpickler(content, place).load()
+        for _ in range(skip):
+            _PlainUnpickler(stream, place).load()
+        found = _PlainUnpickler(stream, place).load()
     except ToolError:
         raise
     except Exception as error:  # a damaged pickle can fail with nearly any exception, and all mean the same here

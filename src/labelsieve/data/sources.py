@@ -5,6 +5,7 @@ To add one, write a loader that takes a path (or None) and calls `checked`; list
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,10 +17,11 @@ from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
 from labelsieve.data.noisy_data import Collection, Truth
-from labelsieve.data.pictures.opening import Opened, Tell, load_pictures, open_pictures
+from labelsieve.data.pictures.opening import Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.recognise import recognise
+from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.pictures.survey import Progress
+from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.errors import UsageError, suggest
 
 Loader = Callable[[Path | None], Collection]
@@ -32,6 +34,7 @@ SOURCES: dict[str, Loader] = {
     "arrays": load_arrays,
     "embeddings": load_embeddings,
     "pictures": load_pictures,
+    **{name: partial(load_web_set, name) for name in WEBSETS},
 }
 FORMS = {
     "digits": "digits",
@@ -41,8 +44,9 @@ FORMS = {
     "arrays": "arrays:FILE.npz",
     "embeddings": "embeddings:FILE",
     "pictures": "pictures:PATH",
+    **{name: f"{name}:PATH" for name in WEBSETS},
 }
-OWN = ("pictures", "embeddings")  # read by `open_own`, with the user's choices
+OWN = ("pictures", "embeddings", *WEBSETS)  # read by `open_own`, with the user's choices
 SUBSET_STREAM, SUBSET_SEED = 2, 0
 
 
@@ -62,7 +66,7 @@ def source_at(text: str, options: PictureOptions | None = None) -> str:
             f"of class folders, a table, a saved data set or arrays, or one of {forms}"
         )
     kind = recognise(place, options).kind
-    return f"{kind if kind in ('arrays', 'embeddings') else 'pictures'}:{place.absolute()}"
+    return f"{kind if kind in ('arrays', 'embeddings', *WEBSETS) else 'pictures'}:{place.absolute()}"
 
 
 def _beside(place: Path) -> str:
@@ -81,7 +85,9 @@ def open_own(spec: str, options: PictureOptions, progress: Progress | None = Non
     name, _, path = spec.partition(":")
     if not path:
         raise UsageError(f'"{spec}" names no place; write {FORMS[name]}')
-    return open_pictures(Path(path).expanduser(), options, progress, tell)
+    place = Path(path).expanduser()
+    layout = Layout(name, place, "as named") if name in WEBSETS else None
+    return open_pictures(place, options, progress, tell, layout)
 
 
 def open_data(spec: str, limit: int | None = None) -> Collection:

@@ -8,6 +8,7 @@ from labelsieve.errors import UsageError, suggest
 
 SMALL = 100_000
 KINDS = ("auto", "cpu", "cuda")
+PLACES = ("auto", "device", "host")
 
 
 def choose_device(name: str) -> torch.device:
@@ -22,6 +23,13 @@ def choose_device(name: str) -> torch.device:
     if number and int(number) >= torch.cuda.device_count():
         raise UsageError(f'device "{name}": there are {torch.cuda.device_count()} CUDA devices, numbered from 0')
     return torch.device(name)
+
+
+def held_by(device: torch.device, pictures: torch.Tensor, where: str = "auto") -> bool:
+    """Should the pictures lie on the device? By itself where they take at most half of what is free there."""
+    if where != "auto" or device.type != "cuda":
+        return where != "host"
+    return pictures.nbytes <= torch.cuda.mem_get_info(device)[0] // 2
 
 
 def usable_cores() -> int:

@@ -56,12 +56,17 @@ def be_deterministic() -> None:
 
 class FastEngine(PlainEngine):
     def __init__(
-        self, data: NoisyData, views: Views | VectorViews, device: torch.device | str, eval_batch: int, speed: Speed
+        self,
+        data: NoisyData,
+        views: Views | VectorViews,
+        device: torch.device | str,
+        eval_batch: int,
+        speed: Speed,
+        where: str = "auto",
     ) -> None:
-        super().__init__(data, views, device, eval_batch)
+        super().__init__(data, views, device, eval_batch, where)
         self.speed = speed
         self._see = torch.compile(see, dynamic=False) if speed.compile else see
-        self._streams: list[torch.cuda.Stream] = []
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
         self._prepared: dict[tuple[int, str], tuple[tuple[object, ...], Step]] = {}
         if self.device.type == "cuda":
@@ -81,6 +86,14 @@ class FastEngine(PlainEngine):
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.speed.precision == "bf16"):
             return self._see(network, pixels, mean, std)
 
+    def fetched(self, rows: Tensor) -> Tensor:
+        """Straight into pinned memory, by all threads, and on its way while the device is at work."""
+        if self.device.type != "cuda":
+            return super().fetched(rows)
+        staged = torch.empty((len(rows), *self.images.shape[1:]), dtype=self.images.dtype, pin_memory=True)
+        torch.index_select(self.images, 0, rows, out=staged)
+        return staged.to(self.device, non_blocking=True)
+
     def fuse(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function compiled, once for both learners: a dozen small kernels become one or two."""
         if function not in self._fused:
@@ -92,21 +105,6 @@ class FastEngine(PlainEngine):
         if self.device.type != "cuda" or tensor.device.type != "cpu":
             return tensor.to(self.device)
         return tensor.pin_memory().to(self.device, non_blocking=True)
-
-    def together(self, jobs: Sequence[Callable[[], Tensor]]) -> list[Tensor]:
-        """Each on a stream of its own: stage 1's kernels are too small to fill a GPU alone."""
-        if self.device.type != "cuda":
-            return super().together(jobs)
-        main, results = torch.cuda.current_stream(), []
-        self._streams += [torch.cuda.Stream() for _ in range(len(jobs) - len(self._streams))]
-        for job, stream in zip(jobs, self._streams):
-            stream.wait_stream(main)
-            with torch.cuda.stream(stream):
-                results.append(job())
-        for result, stream in zip(results, self._streams):
-            main.wait_stream(stream)
-            result.record_stream(main)
-        return results
 
     def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
         bound = partial(step, *fixed)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
@@ -57,7 +58,7 @@ class Album:
 def root_of(config: Config) -> Path | None:
     """The folder that paths are relative to, for data that are files."""
     name, _, place = config.data.source.partition(":")
-    if name != "pictures" or not place:
+    if name not in ("pictures", *WEBSETS) or not place:
         return None
     path = Path(config.pictures.root or place).expanduser()
     return path if path.is_dir() else path.parent

@@ -28,9 +28,10 @@ class Ensemble(nn.Module):
         self.networks = nn.ModuleList(expert.network for expert in model.experts)
         self.register_buffer("mean", model.mean)
         self.register_buffer("std", model.std)
+        self.seen = model.seen
 
     def forward(self, pixels: Tensor) -> Tensor:
-        x = (pixels.float() - self.mean) / self.std
+        x = (self.seen(pixels).float() - self.mean) / self.std
         return torch.stack([network(x)[0].softmax(1) for network in self.networks]).mean(0)
 
 

@@ -6,17 +6,18 @@ first and judge afterwards, as section 4.1 says, where the listing's lines 8-9 j
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.learner import Judge, Learner
+from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
-from labelsieve.method.stages import Division, Engine, train, warm_up
+from labelsieve.method.stages import Division, Engine, drawn, train, warm_up
 
 PEERS = ((0, 1), (1, 0))
+BLOCK = 32_768  # rows that are judged in one go where the set is too large to be gathered whole
 
 
 class Diverged(Exception):
@@ -37,6 +38,7 @@ class Epoch:
     seen: tuple[Evidence, ...] = ()  # each network's evidence, gathered before it trained
     by_loss: tuple[Tensor, ...] = ()  # q(z'_i = 0) by each network's mixture, (N,)
     by_prototype: tuple[Tensor, ...] = ()  # q(z_i = 0) by each network's prototypes, (N,)
+    rows: tuple[Tensor, ...] = ()  # the samples (M,) that each network judged, where it drew some; none: all, in order
 
 
 def learn(
@@ -60,44 +62,93 @@ def learn(
             terms = tuple(finite(warm_up(learner, recipe, epoch, engine), epoch, learner) for learner in learners)  # line 2
             yield Epoch(epoch, "warm-up", terms)
             continue
-        seen, by_loss, by_prototype = divide(learners, recipe, engine, pinned)
-        phase = "prototypes" if by_prototype and recipe.divides_by_prototypes(epoch) else "mixture"
+        judged = stage_one(learners, recipe, epoch, engine, pinned)
+        phase = "prototypes" if judged.by_prototype and recipe.divides_by_prototypes(epoch) else "mixture"
         chances, threshold = (
-            (by_prototype, recipe.tau) if phase == "prototypes" else (by_loss, recipe.mixture_threshold)  # lines 18-23
+            (judged.by_prototype, recipe.tau)
+            if phase == "prototypes"
+            else (judged.by_loss, recipe.mixture_threshold)  # lines 18-23
         )
         terms = ()
         for r, peer in PEERS:
-            division = Division(chances[peer], taken(chances[peer], threshold, pinned))
+            rows = judged.rows[peer] if judged.rows else None
+            division = Division(chances[peer], taken(chances[peer], threshold, at(pinned, rows)), rows)
             losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
             terms += (finite(losses, epoch, learners[r]),)
-        yield Epoch(epoch, phase, terms, seen, by_loss, by_prototype)
+        yield Epoch(epoch, phase, terms, *judged)
     if stop is not None:
         return
     for learner in learners:  # a run taken up here has set no learning rate yet, and the prototypes learn once more
         learner.set_lr(recipe.lr_at(recipe.epochs - 1))
-    yield Epoch(recipe.epochs, "final", (), *divide(learners, recipe, engine, pinned))
+    judged = stage_one(learners, recipe, recipe.epochs, engine, pinned)
+    yield Epoch(recipe.epochs, "final", (), *(judge_all(learners, engine, pinned) if judged.rows else judged))
+
+
+class Judged(NamedTuple):
+    """What each network makes of its rows: evidence and chances, (M,); `rows` as in `Epoch`."""
+
+    seen: tuple[Evidence, ...]
+    by_loss: tuple[Tensor, ...]
+    by_prototype: tuple[Tensor, ...]
+    rows: tuple[Tensor, ...] = ()
+
+
+def stage_one(learners: Sequence[Learner], recipe: Recipe, epoch: int, engine: Engine, pinned: Tensor | None = None) -> Judged:
+    """Both divisions, before either network trains: of all rows, or of a draw for each network that will train on it.
+
+    Both networks look at both draws, so that the cross-over holds: what network r trains on, its peer has judged.
+    """
+    rows = [drawn(learner, recipe, epoch, engine, recipe.batch) for learner in learners]
+    draws = [some for some in rows if some is not None]
+    if not draws:
+        return Judged(*divide(learners, recipe, engine, pinned))
+    found = [divide(learners, recipe, engine, pinned, some) for some in draws]
+    # Of what network r judged, the rows that its peer will train on.
+    seen = tuple(found[peer][0][r] for r, peer in PEERS)
+    by_loss = tuple(found[peer][1][r] for r, peer in PEERS)
+    by_prototype = tuple(found[peer][2][r] for r, peer in PEERS if found[peer][2])
+    return Judged(seen, by_loss, by_prototype, tuple(draws[peer] for _, peer in PEERS))
+
+
+def judge_all(learners: Sequence[Learner], engine: Engine, pinned: Tensor | None = None) -> Judged:
+    """Every row, judged in blocks by what the cleaners have learnt from draws; evidence comes to the host, features halved."""
+    whole: list[tuple[Tensor, ...]] = []
+    for learner in learners:
+        blocks = torch.arange(len(engine.given())).split(BLOCK)
+        parts = [_judged_block(learner, engine.gather(learner, rows), at(pinned, rows)) for rows in blocks]
+        whole.append(tuple(torch.cat(column) for column in zip(*parts)))
+    by_prototype = tuple(columns[5] for columns in whole if len(columns) > 5)
+    return Judged(tuple(Evidence(*columns[:4]) for columns in whole), tuple(columns[4] for columns in whole), by_prototype)
+
+
+def _judged_block(learner: Learner, seen: Evidence, pinned: Tensor | None) -> tuple[Tensor, ...]:
+    """On the host: labels, losses, probs, features, chances by loss and, where the learner has prototypes, by those."""
+    cleaners = (learner.teacher,) if learner.judge is None else (learner.teacher, learner.judge)
+    chances = [pin(cleaner.judge(seen), pinned).cpu() for cleaner in cleaners]
+    return seen.labels.cpu(), seen.losses.cpu(), seen.probs.cpu(), seen.features.half().cpu(), *chances
 
 
 def divide(
-    learners: Sequence[Learner], recipe: Recipe, engine: Engine, pinned: Tensor | None = None
+    learners: Sequence[Learner], recipe: Recipe, engine: Engine, pinned: Tensor | None = None, rows: Tensor | None = None
 ) -> tuple[tuple[Evidence, ...], tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Stage 1: evidence, the chances by loss (lines 5-6), and those by prototypes that learn first (lines 12-15, 8-9)."""
-    seen = tuple(engine.gather(learner) for learner in learners)
+    pinned = at(pinned, rows)
+    seen = tuple(engine.gather(learner, rows) for learner in learners)
     for learner, evidence in zip(learners, seen):
         learner.teacher.learn(evidence)
     by_loss = tuple(pin(learner.teacher.judge(evidence), pinned) for learner, evidence in zip(learners, seen))
-    jobs = [
-        partial(judged, judge, seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned))
-        for r, peer in PEERS
-        if (judge := learners[r].judge) is not None
-    ]
-    return seen, by_loss, tuple(pin(chances, pinned) for chances in engine.together(jobs))
+    by_prototype: tuple[Tensor, ...] = ()
+    for r, peer in PEERS:
+        judge = learners[r].judge
+        if judge is not None:
+            judge.learn(seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned))
+            by_prototype += (pin(judge.judge(seen[r]), pinned),)
+    return seen, by_loss, by_prototype
 
 
-def judged(judge: Judge, seen: Evidence, clean: Tensor) -> Tensor:
-    """Ruling 1: the prototypes learn from the peer's partition, then judge."""
-    judge.learn(seen, clean)
-    return judge.judge(seen)
+def at(pinned: Tensor | None, rows: Tensor | None) -> Tensor | None:
+    """The mask (N,) at some rows (M,), on the host."""
+    return pinned if pinned is None or rows is None else pinned[rows.to(pinned.device)]
 
 
 def pin(chances: Tensor, pinned: Tensor | None) -> Tensor:

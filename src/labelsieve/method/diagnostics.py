@@ -42,11 +42,13 @@ def consistency(teacher: Tensor, judge: Tensor, teacher_threshold: float, tau: f
     return float(((teacher > teacher_threshold) == (judge > tau)).double().mean())
 
 
-def accuracy(scores: Tensor, labels: Tensor) -> float:
-    """Percent of rows (N, K) whose highest score is the label's."""
+def accuracy(scores: Tensor, labels: Tensor, top: int = 1) -> float:
+    """Percent of rows (N, K) whose highest score, or one of the `top` highest, is the label's."""
     if len(labels) == 0:
         return math.nan
-    return 100 * float((scores.argmax(1) == labels.to(scores.device)).double().mean())
+    labels = labels.to(scores.device)
+    right = scores.argmax(1) == labels if top == 1 else (scores.topk(top, 1).indices == labels.unsqueeze(1)).any(1)
+    return 100 * float(right.double().mean())
 
 
 def collapse(clean: Tensor, predicted: Tensor, classes: int) -> str | None:

@@ -1,6 +1,8 @@
 """The method's numbers in one place, as the paper and DivideMix name them. Nothing here depends on a data set or a device."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from labelsieve.method.subsets import EveryRow, Sampler
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Recipe:
     mixture_threshold: float = 0.5
     tau: float = 0.5
     strong_views: bool = True  # False: mixed pictures are the weak views, as in DivideMix
+    sampler: Sampler = field(default_factory=EveryRow)  # which rows an epoch sees
     seed: int = 0
 
     def lr_at(self, epoch: int) -> float:

@@ -5,7 +5,7 @@ whatever ran before it and whatever device runs it. `Engine` is how pictures and
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from labelsieve.method.learner import Learner
 from labelsieve.method.mixmatch import mixing_shares, ramp
 from labelsieve.method.recipe import Recipe
 from labelsieve.method.steps import mixed_step, warm_up_step
+from labelsieve.method.subsets import cycled
 
 CHUNK = 32  # steps whose views are made in one go; part of a run's identity, like the stream names
 Step = Callable[..., Tensor]
@@ -35,11 +36,8 @@ class Engine(Protocol):
     def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
         """The step with its first arguments fixed, in the fastest form the device has."""
 
-    def gather(self, learner: Learner) -> Evidence:
-        """One plain pass over the training pictures, in eval mode."""
-
-    def together(self, jobs: Sequence[Callable[[], Tensor]]) -> list[Tensor]:
-        """What each job gives; they do not depend on each other, so a device may run them side by side."""
+    def gather(self, learner: Learner, rows: Tensor | None = None) -> Evidence:
+        """One plain pass over the training pictures, or those at `rows` (M,), in eval mode."""
 
     def place(self, tensor: Tensor) -> Tensor:
         """The tensor on the device."""
@@ -50,10 +48,19 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Division:
-    """One network's training set: `w` (N,) is the chance that a label is clean, `clean` (N,) those taken as labelled."""
+    """One network's training set: `w` (M,) is the chance that a label is clean, `clean` (M,) those taken as labelled.
+
+    `rows` (M,) are the samples they belong to, on the host; None: all of them, in order.
+    """
 
     w: Tensor
     clean: Tensor
+    rows: Tensor | None = None
+
+
+def drawn(learner: Learner, recipe: Recipe, epoch: int, engine: Engine, batch: int) -> Tensor | None:
+    """The rows (M,) that this network sees in this epoch, on the host; None: every row."""
+    return recipe.sampler.rows(engine.given().cpu(), batch, _stream(recipe, epoch, learner, streams.DRAW))
 
 
 def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Tensor:
@@ -62,13 +69,13 @@ def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Ten
     step = engine.prepare(learner, warm_up_step, learner, recipe)
     labels = engine.given()
     batch = recipe.warmup_batch
-    order = cycled(
-        torch.arange(len(labels)), -(-len(labels) // batch) * batch, _stream(recipe, epoch, learner, streams.WARM_UP_ORDER)
-    )
+    rows = drawn(learner, recipe, epoch, engine, batch)
+    rows = torch.arange(len(labels)) if rows is None else rows
+    order = cycled(rows, -(-len(rows) // batch) * batch, _stream(recipe, epoch, learner, streams.WARM_UP_ORDER))
     terms = []
-    for chunk, rows in enumerate(order.split(CHUNK * batch)):
-        views = engine.weak(rows, _stream(recipe, epoch, learner, streams.WARM_UP_VIEWS, chunk))
-        given = labels[engine.place(rows)]
+    for chunk, some in enumerate(order.split(CHUNK * batch)):
+        views = engine.weak(some, _stream(recipe, epoch, learner, streams.WARM_UP_VIEWS, chunk))
+        given = labels[engine.place(some)]
         terms += [step(x, y) for x, y in zip(views.split(batch), given.split(batch))]
     return torch.stack(terms)
 
@@ -88,17 +95,19 @@ def train(
     step = engine.prepare(learner, mixed_step, learner, peer, recipe, prior)
     plan = epoch_plan(learner, division, recipe, epoch)
     labels, w = engine.given(), engine.place(division.w)
+    if division.rows is not None:
+        labels = labels[engine.place(division.rows)]
     terms = []
     for chunk, first in enumerate(range(0, plan.steps, CHUNK)):
         some = slice(first, min(first + CHUNK, plan.steps))
-        for inputs in _inputs(plan, some, labels, w, recipe, epoch, learner, chunk, engine):
+        for inputs in _inputs(plan, some, labels, w, division.rows, recipe, epoch, learner, chunk, engine):
             terms.append(step(*inputs))
     return torch.stack(terms)
 
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """Which rows meet in which step, drawn ahead: rows (S, B), the pairing (S, 4B), shares and lambda_u (S,)."""
+    """Which rows of the division meet in which step: rows (S, B), the pairing (S, 4B), shares and lambda_u (S,)."""
 
     steps: int
     labelled: Tensor
@@ -132,6 +141,7 @@ def _inputs(
     some: slice,
     labels: Tensor,
     w: Tensor,
+    samples: Tensor | None,
     recipe: Recipe,
     epoch: int,
     learner: Learner,
@@ -141,18 +151,13 @@ def _inputs(
     """The inputs of some steps, their views made in bulk: each step's pictures stand together as x1, x2, u1, u2."""
     x, u = plan.labelled[some], plan.unlabelled[some]
     rows = torch.stack((x, x, u, u), 1).flatten()
+    rows = rows if samples is None else samples[rows]
     weak = engine.weak(rows, _stream(recipe, epoch, learner, streams.WEAK, chunk))
     strong = engine.strong(rows, _stream(recipe, epoch, learner, streams.STRONG, chunk)) if recipe.strong_views else weak
     placed = engine.place(x)
     partners, shares, lambdas = (engine.place(t[some]) for t in (plan.partners, plan.shares, plan.lambdas))
     size = 4 * recipe.batch
     return zip(weak.split(size), strong.split(size), labels[placed], w[placed], partners, shares, lambdas)
-
-
-def cycled(rows: Tensor, length: int, generator: torch.Generator) -> Tensor:
-    """`length` rows: whole random passes over `rows`, one after the other, the last cut short."""
-    passes = [rows[torch.randperm(len(rows), generator=generator)] for _ in range(math.ceil(length / len(rows)))]
-    return torch.cat(passes)[:length]
 
 
 def _stream(recipe: Recipe, epoch: int, learner: Learner, purpose: int, chunk: int = 0) -> torch.Generator:

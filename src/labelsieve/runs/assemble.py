@@ -19,7 +19,8 @@ from labelsieve.engine.plain import PlainEngine
 from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
 from labelsieve.method.learner import Judge, Learner
 from labelsieve.method.recipe import Recipe
-from labelsieve.runs.config import Config
+from labelsieve.method.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
+from labelsieve.runs.config import Config, ViewsConfig
 from labelsieve.runs.decided import decided_rows
 from labelsieve.runs.own import Watch, open_rows
 from labelsieve.runs.rounds import round_of
@@ -42,6 +43,7 @@ class Rows:
     left_out: tuple[LeftOut, ...] = ()
     decided: tuple[str, ...] | None = None  # (N,) what a person did in an earlier round, or ""
     notes: tuple[str, ...] = ()
+    val: Held | None = None  # clean pictures to choose a model with, where the source has such a split
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def rows_for(config: Config, watch: Watch | None = None) -> Rows:
         truth = truth or Truth(data.labels)
         data = data.relabelled(made.labels)
     notes, begun = opened.notes, round_of(config)
-    rows = Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, notes=notes)
+    val = None if opened.opened is None else opened.opened.val
+    rows = Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, notes=notes, val=val)
     return rows if begun is None else decided_rows(rows, begun)
 
 
@@ -93,9 +96,18 @@ def recipe_for(config: Config) -> Recipe:
         train_unlabelled=t.train_unlabelled,
         mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
         tau=c.tau,
-        strong_views=config.method != "dividemix",
+        strong_views=config.method != "dividemix" and config.views.policy != "none",
+        sampler=sampler_for(config),
         seed=config.seed,
     )
+
+
+def sampler_for(config: Config) -> Sampler:
+    """Which rows an epoch sees."""
+    if not config.training.epoch_batches:
+        return EveryRow()
+    kind = BalancedBatches if config.training.epoch_draw == "balanced" else RandomBatches
+    return kind(config.training.epoch_batches)
 
 
 def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | None]:
@@ -124,7 +136,7 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
 def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, device: torch.device) -> Learner:
     classes, channels = len(found.train.classes), found.train.shape[0]
     seed = (1_000_003 * config.seed + number) % 2**63
-    network = nets.build(config.network, channels, classes, seed, size=found.train.images.shape[-1])
+    network = nets.build(config.network, channels, classes, seed, size=config.views.crop or found.train.images.shape[-1])
     teacher, judge = cleaners_for(config, number)
     return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device, axes=len(found.train.shape))
 
@@ -133,7 +145,7 @@ def parts_for(config: Config, rows: Rows) -> Parts:
     set_threads(config.engine.threads, 4 * config.training.batch * rows.data.images[0].numel())
     device = choose_device(config.device)
     recipe = recipe_for(config)
-    engine = engine_for(config, rows.data, views_of(rows.collection, config.views.policy), device)
+    engine = engine_for(config, rows.data, views_of(rows.collection, config.views), device)
     first, second = (learner_for(config, rows.collection, recipe, number, device) for number in (0, 1))
     for learner in (first, second):
         engine.adopt(learner)
@@ -141,12 +153,12 @@ def parts_for(config: Config, rows: Rows) -> Parts:
     return Parts(recipe, (first, second), engine, prior_for(config, rows.data).to(device), pinned)
 
 
-def views_of(found: Collection, policy: str) -> Views | VectorViews:
+def views_of(found: Collection, chosen: ViewsConfig) -> Views | VectorViews:
     """How samples are varied: pictures by the policy, vectors by noise on the scale of each dimension."""
     if found.train.are_vectors:
         return vector_views(found.mean, found.std)
     channels, height, width = found.train.shape
-    return views_for((channels, height, width), found.mirror, policy)
+    return views_for((channels, height, width), found.mirror, chosen.policy, chosen.crop)
 
 
 def engine_for(config: Config, data: NoisyData, views: Views | VectorViews, device: torch.device) -> PlainEngine:
@@ -155,8 +167,8 @@ def engine_for(config: Config, data: NoisyData, views: Views | VectorViews, devi
         be_deterministic()
     speed = speed_for(device, wanted.precision, wanted.compile, wanted.capture)
     if speed == Speed() and device.type == "cpu":
-        return PlainEngine(data, views, device, wanted.eval_batch)
-    return FastEngine(data, views, device, wanted.eval_batch, speed)
+        return PlainEngine(data, views, device, wanted.eval_batch, wanted.pictures)
+    return FastEngine(data, views, device, wanted.eval_batch, speed, wanted.pictures)
 
 
 def prior_for(config: Config, data: NoisyData) -> Tensor:

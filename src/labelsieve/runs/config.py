@@ -47,6 +47,8 @@ class TrainingConfig:
     prior: str = "uniform"  # what the penalty pulls towards: uniform, given (labels' frequencies) or file:FILE
     prior_weight: float = 1.0
     train_unlabelled: bool = True
+    epoch_batches: int = 0  # each network draws so many batches of rows an epoch, divides and trains on them; 0: all rows
+    epoch_draw: str = "balanced"  # how they are drawn: balanced (as many of each class as there are) or random
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,21 @@ class PicturesConfig:
     strict: bool = False  # one unreadable picture ends the run
     workers: int | None = None  # decoding processes; none: one a core
     labels_file: str | None = None  # the labels of an .npy file of vectors
+    second_test: str | None = None  # a folder with ILSVRC12's validation pictures, for webvision; none: looked for in its folder
+    incomplete: bool = False  # train on a web set although many of its listed pictures are missing
 
 
 @dataclass(frozen=True)
 class ViewsConfig:
-    policy: str = "auto"  # of the strong views; auto: AutoAugment where mirroring is allowed, else upright
+    policy: str = "auto"  # of the strong views; auto: AutoAugment where mirroring is allowed, else upright; none: weak ones
+    crop: int | None = None  # the side that networks see, cut at random from larger pictures; none: the whole picture
 
 
 @dataclass(frozen=True)
 class EngineConfig:
     threads: int = 0  # 0: OMP_NUM_THREADS, or 1 for tiny pictures and as many as usable cores (8 at most) for others
     eval_batch: int = 512  # 0: by the pictures' size
+    pictures: str = "auto"  # where they lie: device, host (sent as needed), auto: on the device if half of its memory holds them
     precision: str = "auto"  # float32 or bf16 (weights stay float32); auto: bf16 on CUDA
     compile: bool | None = None  # the networks; none: on CUDA
     capture: bool | None = None  # steps as CUDA graphs; none: on CUDA
@@ -104,6 +110,7 @@ class EngineConfig:
 
 @dataclass(frozen=True)
 class OutputConfig:
+    model: str = "last"  # which epoch's networks are kept as the model: last, or best-val (best on validation pictures)
     checkpoint_seconds: float = 20.0  # at most this much work is lost by a kill
     slim_checkpoint: bool = False  # at a stop, also one in small files for copying; see runs/slim.py for what it loses
     history_mib: int = 64  # bound on the memory of the scores' history

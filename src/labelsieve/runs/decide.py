@@ -10,7 +10,9 @@ from typing import Any
 
 from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for
 from labelsieve.method.evidence import Evidence
+from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
+from labelsieve.method.stages import Engine, drawn
 from labelsieve.runs.config import Config
 
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
@@ -46,15 +48,22 @@ def left_open(config: Config) -> bool:
     return config.training.lambda_u is None or config.cleaning.mixture_threshold is None or config.cleaning.mixture_memory is None
 
 
+def seen_after_warm_up(learners: Sequence[Learner], recipe: Recipe, engine: Engine) -> list[Evidence]:
+    """What both networks make of the same rows: all, or the draw that comes next."""
+    rows = drawn(learners[0], recipe, recipe.warmup, engine, recipe.batch)
+    return [engine.gather(learner, rows) for learner in learners]
+
+
 def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
     found = estimate_noise(seen)
     extreme = found.share >= EXTREME
+    remembers = extreme and not config.training.epoch_batches  # the losses of other samples are no past
     given, cleaning = config.training.lambda_u, config.cleaning
     return Decision(
         estimate=found,
         lambda_u=lambda_for(found.share, seen[0].classes) if given is None else given,
         mixture_threshold=(0.6 if extreme else 0.5) if cleaning.mixture_threshold is None else cleaning.mixture_threshold,
-        mixture_memory=(5 if extreme else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
+        mixture_memory=(5 if remembers else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
     )
 
 

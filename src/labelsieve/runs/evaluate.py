@@ -1,10 +1,13 @@
 """The accuracy of a finished model on labelled pictures: a run and data of any kind go in, percentages come out."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
-from labelsieve.data.pictures.survey import Progress
+from labelsieve.data.pictures.opening import second_test
+from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.sources import OWN, open_data
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
@@ -24,16 +27,32 @@ def evaluate_model(path: Path, source: str | None, device: str, progress: Progre
     config = RunFolder.open(path).read_config()
     model = load_model(path, choose_device(device))
     found = _own(path, config, model, progress) if source is None else _named(source, config, model, progress)
-    seen = model.look(found.held.images)
-    logits, scores = [outlook.logits for outlook in seen], [outlook.prototypes for outlook in seen]
+    also = _second(config, model, progress) if source is None else {}
     return {
         "data": source or config.pictures.val or config.data.source,
         "split": found.split,
         "pictures": len(found.held.labels),
         "left_out": len(found.left_out),
         "trained_on": found.split == "all" and source == config.data.source,
-        "accuracy": accuracies(logits, scores, found.held.labels.to(logits[0].device)),
+        "accuracy": measured(model, found.held),
+        "also": {name: measured(model, held) for name, held in also.items()},
     }
+
+
+def measured(model: Model, held: Held, batch: int = 512) -> dict[str, float]:
+    """Percent right on held pictures, as `accuracies` names them."""
+    seen = model.look(held.images, batch)
+    logits, scores = [outlook.logits for outlook in seen], [outlook.prototypes for outlook in seen]
+    return accuracies(logits, scores, held.labels.to(logits[0].device))
+
+
+def _second(config: Config, model: Model, progress: Progress | None) -> Mapping[str, Held]:
+    """The second test set of a run on WebVision, where it is."""
+    name, _, place = config.data.source.partition(":")
+    if name != "webvision":
+        return {}
+    plan = Plan(model.shape[-1], model.shape[0], model.fit, 0)
+    return second_test(Path(place), picture_options(config.pictures), plan, model.classes, progress)
 
 
 def _named(source: str, config: Config, model: Model, progress: Progress | None) -> Found:

@@ -37,7 +37,7 @@ def _of_one(learner: Learner, features: Tensor, labels: Tensor) -> tuple[Tensor,
     assert learner.judge is not None
     found = []
     for some, own in zip(features.split(CHUNK), labels.split(CHUNK)):
-        scores = learner.judge.classify(some)
+        scores = learner.judge.classify(some.to(learner.mean.device, torch.float32)).to(own.device)
         best, nearest = scores.max(1)
         found.append((scores.gather(1, own.unsqueeze(1)).squeeze(1), best, nearest))
     given, bests, nearests = (torch.cat(column) for column in zip(*found))

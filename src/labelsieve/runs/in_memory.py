@@ -6,7 +6,7 @@ from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.config import Config
-from labelsieve.runs.decide import Decision, decide, decided, left_open
+from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def train_in_memory(config: Config, rows: Rows) -> Trained:
             start = parts.recipe.warmup
             for _ in learn(parts.learners, parts.recipe, parts.engine, parts.prior, 0, parts.pinned, stop=start):
                 pass
-            decision = decide(config, [parts.engine.gather(learner) for learner in parts.learners])
+            decision = decide(config, seen_after_warm_up(parts.learners, parts.recipe, parts.engine))
             parts = replace(parts, recipe=decided(parts.recipe, decision))
             for learner in parts.learners:
                 learner.teacher.memory = decision.mixture_memory

@@ -1,7 +1,7 @@
 """An epoch's line in metrics.jsonl: what the epoch left behind, measured against true labels where they are known."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from labelsieve.method.recipe import Recipe
 
 TERMS = {1: ("cross_entropy",), 3: ("labelled", "unlabelled", "penalty")}
 NAMES = ("first", "second")
+MANY = 20  # classes from which on the top 5 say something
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Measure:
     recipe: Recipe
     engine: PlainEngine
     learners: Sequence[Learner]
+    val: Held | None = None  # where given, epochs are measured on these, for a choice between them, and not on test pictures
+    also: Mapping[str, Held] = field(default_factory=dict)  # further test sets, by name
 
     def record(self, epoch: Epoch) -> dict[str, Any]:
         line: dict[str, Any] = {"epoch": min(epoch.index + 1, self.recipe.epochs), "phase": epoch.phase}
@@ -38,16 +41,19 @@ class Measure:
             line["steps"] = [len(t) for t in epoch.terms]
         if epoch.seen:
             line |= self._cleaning(epoch)
-        if self.test is not None and epoch.phase != "final":
-            line["accuracy"] = self.test_accuracy()
-        return line
+        return line if epoch.phase == "final" else line | self._accuracies()
 
-    def test_accuracy(self) -> dict[str, float]:
-        """Percent on the held pictures: each network, both (sum of logits), and the prototypes where there are any."""
-        assert self.test is not None
-        seen = [self.engine.predict(learner, self.test.images) for learner in self.learners]
+    def _accuracies(self) -> dict[str, Any]:
+        if self.val is not None:
+            return {"validation": self.accuracy_on(self.val)}
+        line: dict[str, Any] = {} if self.test is None else {"accuracy": self.accuracy_on(self.test)}
+        return line | ({"also": {name: self.accuracy_on(held) for name, held in self.also.items()}} if self.also else {})
+
+    def accuracy_on(self, held: Held) -> dict[str, float]:
+        """Percent on held pictures: each network, both (sum of logits), and the prototypes where there are any."""
+        seen = [self.engine.predict(learner, held.images) for learner in self.learners]
         scores = [prototype_scores(learner, prediction) for learner, prediction in zip(self.learners, seen)]
-        return accuracies([prediction.logits for prediction in seen], scores, self.test.labels)
+        return accuracies([prediction.logits for prediction in seen], scores, held.labels)
 
     def _cleaning(self, epoch: Epoch) -> dict[str, Any]:
         recipe = self.recipe
@@ -66,12 +72,13 @@ class Measure:
     def _against_truth(self, epoch: Epoch, masks: Sequence[Tensor]) -> dict[str, Any]:
         if self.truth is None:
             return {}
-        right = self.truth.labels == self.data.labels
-        line: dict[str, Any] = {"wrong_labels": int((~right).sum())}
-        line |= {"auc_loss": [diagnostics.auc(chance, right) for chance in epoch.by_loss]}
+        whole = self.truth.labels == self.data.labels
+        right = [whole[rows] for rows in epoch.rows] or [whole] * len(masks)
+        line: dict[str, Any] = {"wrong_labels": int((~whole).sum())}
+        line |= {"auc_loss": [diagnostics.auc(*pair) for pair in zip(epoch.by_loss, right)]}
         if epoch.by_prototype:
-            line["auc_prototype"] = [diagnostics.auc(chance, right) for chance in epoch.by_prototype]
-        measured = [diagnostics.precision_recall(mask, right) for mask in masks]
+            line["auc_prototype"] = [diagnostics.auc(*pair) for pair in zip(epoch.by_prototype, right)]
+        measured = [diagnostics.precision_recall(*pair) for pair in zip(masks, right)]
         line["clean_precision"] = [precision for precision, _ in measured]
         line["clean_recall"] = [recall for _, recall in measured]
         return line
@@ -96,9 +103,14 @@ class Measure:
 
 
 def accuracies(logits: Sequence[Tensor], scores: Sequence[Tensor | None], labels: Tensor) -> dict[str, float]:
-    """Percent right by each network, by both (sum of logits), and the same for their prototypes once they have learnt."""
+    """Percent right by each network, by both (sum of logits), and the same for their prototypes once they have learnt.
+
+    Of many classes also how often the right one is among the five that both find likeliest.
+    """
     result = {name: diagnostics.accuracy(each, labels) for name, each in zip(NAMES, logits)}
     result["both"] = diagnostics.accuracy(logits[0] + logits[1], labels)
+    if logits[0].shape[1] >= MANY:
+        result["both_top5"] = diagnostics.accuracy(logits[0] + logits[1], labels, top=5)
     learnt = [score for score in scores if score is not None]
     if len(learnt) == len(logits):
         result |= {f"prototypes_{name}": diagnostics.accuracy(each, labels) for name, each in zip(NAMES, learnt)}

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from labelsieve import nets
+from labelsieve.data.augment.weak import middle
 from labelsieve.errors import ToolError
 from labelsieve.method import equations
 from labelsieve.method.learner import scale
@@ -46,6 +47,7 @@ class Model:
         self.classes: tuple[str, ...] = tuple(facts["classes"])
         self.shape: tuple[int, ...] = tuple(facts["shape"])
         self.fit: str = facts.get("fit", "crop")  # how pictures are brought to that shape
+        self.crop: int | None = facts.get("crop")  # the middle of that side is looked at; none: all
         self.device = device
         self.mean, self.std = (scale(facts[name], len(self.shape), device) for name in ("mean", "std"))
 
@@ -54,7 +56,7 @@ class Model:
         """What each network makes of pictures, bytes (N, C, H, W), or of vectors (N, D)."""
         found: list[list[tuple[Tensor, Tensor | None]]] = [[] for _ in self.experts]
         for some in images.split(batch):
-            pixels = (some.to(self.device).float() - self.mean) / self.std
+            pixels = (self.seen(some.to(self.device)).float() - self.mean) / self.std
             for parts, expert in zip(found, self.experts):
                 logits, features = expert.network(pixels)
                 scores = None
@@ -63,6 +65,10 @@ class Model:
                     scores = equations.similarity(expert.projector(features), prototypes)
                 parts.append((logits, scores))
         return [_joined(parts) for parts in found]
+
+    def seen(self, images: Tensor) -> Tensor:
+        """What the networks look at: pictures of `shape`, or the middle of them."""
+        return images if self.crop is None else middle(images, self.crop)
 
     def probabilities(self, images: Tensor, batch: int = 512) -> Tensor:
         """Mean softmax of both networks: (N, K)."""
@@ -99,7 +105,7 @@ def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.devic
 
 
 def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:
-    channels, size = facts["shape"][0], facts["shape"][-1]
+    channels, size = facts["shape"][0], facts.get("crop") or facts["shape"][-1]
     network = nets.build(facts["network"], channels, len(facts["classes"]), seed=0, size=size).to(device).eval()
     network.load_state_dict(part(tensors, "network"))
     prototypes = tensors.get("judge.prototypes")

@@ -1,7 +1,7 @@
 """What a run gives to people: scores.npz, the issues and the model, from the latest division and the networks."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,9 +88,15 @@ def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, learners: Seq
     folder.write_arrays(folder.scores, arrays | {f"history_{name}": value for name, value in kept.items()})
 
 
-def write_model(folder: RunFolder, config: Config, learners: Sequence[Learner], collection: Collection) -> None:
-    """Both networks and their prototypes, with all that is needed to look at new pictures."""
-    weights = as_bytes(model_tensors(learners))
+def write_model(
+    folder: RunFolder,
+    config: Config,
+    learners: Sequence[Learner],
+    collection: Collection,
+    chosen: Mapping[str, torch.Tensor] | None = None,
+) -> None:
+    """Both networks and their prototypes, with all that is needed to look at new pictures; as they are, or `chosen` ones."""
+    weights = as_bytes(model_tensors(learners) if chosen is None else dict(chosen))
     atomic.write_bytes(folder.model, weights)
     facts = model_facts(config, learners, collection) | {"sha256": hashlib.sha256(weights).hexdigest()}
     folder.write_json(folder.model_facts, facts)
@@ -114,6 +120,7 @@ def model_facts(config: Config, learners: Sequence[Learner], collection: Collect
         "networks": len(learners),
         "shape": list(collection.train.shape),
         "fit": config.pictures.fit,
+        "crop": config.views.crop,
         "classes": list(collection.train.classes),
         "mean": list(collection.mean),
         "std": list(collection.std),

@@ -60,6 +60,8 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
             Path(config.pictures.val), options, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress
         )
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
+    if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
+        notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")
     whole = found.train.ids
     if config.data.limit is not None:
         found = limited(found, config.data.limit)
@@ -80,6 +82,7 @@ def check_files(config: Config) -> None:
         "--prior": prior.removeprefix("file:") if prior.startswith("file:") else None,
         "--val": config.pictures.val,
         "--root": config.pictures.root,
+        "--second-test": config.pictures.second_test,
         "--pretrained": None if config.pretrained == "zoo" else config.pretrained,
     }
     for option, text in named.items():

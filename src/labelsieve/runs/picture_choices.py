@@ -28,4 +28,6 @@ def picture_options(config: PicturesConfig) -> PictureOptions:
         workers=config.workers,
         mirror=config.mirror,
         labels_file=path(config.labels_file),
+        second_test=path(config.second_test),
+        incomplete=config.incomplete,
     )

@@ -21,9 +21,10 @@ from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.card import write_card
+from labelsieve.runs.choice import Chosen, better, check_choice, tested
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import difference, write_data_facts
-from labelsieve.runs.decide import Decision, decide, decided, left_open
+from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
@@ -51,6 +52,7 @@ class Run:
     epoch: int = 0  # epochs done
     done: bool = False
     decision: Decision | None = None  # what was left open and has been decided
+    chosen: Chosen | None = None  # by the rule best-val: the model so far
     choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
 
 
@@ -102,6 +104,7 @@ def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
         if plan.size == CPU_SIZE and not cuda:
             choices = (f"size: {CPU_SIZE} px at most, for there is no GPU; larger and slower with --size N", *choices)
     validate_for(config, rows.data)
+    check_choice(config, rows)
     return config, choices
 
 
@@ -141,9 +144,13 @@ def drive(
             record = replace(measure, recipe=run.parts.recipe).record(epoch)
             if run.decision is not None and epoch.index == run.parts.recipe.warmup:
                 record = _with_decision(record, run.decision)
+            run.chosen = better(run.chosen, record, run.parts.learners)
+            if epoch.phase == "final" and run.chosen is not None:
+                record |= tested(run.chosen, run.config, run.rows, run.parts.learners, run.parts.engine.device)
             watch(epoch)
             seconds, began = clock() - began, clock()
-            run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
+            if not epoch.rows:  # a draw is not every sample
+                run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
             run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
             run.metrics.append(record)
             run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
@@ -172,7 +179,7 @@ def _epochs(run: Run) -> Iterator[Epoch]:
     if left_open(run.config) and run.decision is None and run.config.method != "ce":
         learners, engine = run.parts.learners, run.parts.engine
         yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, run.parts.pinned, stop=warmup)
-        _follow(run, decide(run.config, [engine.gather(learner) for learner in learners]))
+        _follow(run, decide(run.config, seen_after_warm_up(learners, run.parts.recipe, engine)))
     parts = run.parts
     yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
 
@@ -279,7 +286,7 @@ def _mend(run: Run) -> None:
     if not folder.metrics.exists():
         folder.write_lines(folder.metrics, run.metrics)
     if not (folder.model.exists() and folder.model_facts.exists()):
-        write_model(folder, run.config, run.parts.learners, run.rows.collection)
+        _write_model(run)
     lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
     if lost:
         raise ToolError(
@@ -299,6 +306,8 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
     if saved.facts.get("decision"):
         _follow(run, Decision.from_facts(saved.facts["decision"]))
+    if saved.facts.get("chosen"):
+        run.chosen = Chosen(**saved.facts["chosen"], tensors=_part(saved, "chosen"))
     for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
         learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     run.metrics = list(saved.facts["metrics"])
@@ -312,7 +321,8 @@ def _assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str,
 
 def _measure(run: Run) -> Measure:
     rows, parts = run.rows, run.parts
-    return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners)
+    val = rows.val if run.config.output.model == "best-val" else None
+    return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners, val, rows.collection.also)
 
 
 def _save(run: Run, at_stop: bool = False) -> None:
@@ -320,6 +330,9 @@ def _save(run: Run, at_stop: bool = False) -> None:
     tables["history"] = run.history.state_dict()
     decision = None if run.decision is None else run.decision.facts()
     facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
+    if run.chosen is not None:
+        tables["chosen"] = dict(run.chosen.tensors)
+        facts["chosen"] = run.chosen.facts()
     state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
     checkpoint.save(run.folder.checkpoints, state)
     if run.config.output.slim_checkpoint and at_stop:
@@ -332,12 +345,17 @@ def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:
 
 
 def _write_outcome(run: Run, epoch: Epoch) -> None:
-    """Scores, issues and model as they stand; in the warm-up there are no scores yet, only a model."""
-    if epoch.seen:
+    """Scores, issues and model as they stand; in the warm-up, and of a draw of the samples, there is only a model."""
+    if epoch.seen and not epoch.rows:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
         found = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
         issues = found.with_decisions(run.rows.decided)
         write_issues(run.folder, issues)
         run.folder.write_arrays(run.folder.neighbours, neighbours(epoch, issues))
-    write_model(run.folder, run.config, run.parts.learners, run.rows.collection)
+    _write_model(run)
+
+
+def _write_model(run: Run) -> None:
+    chosen = None if run.chosen is None else run.chosen.tensors
+    write_model(run.folder, run.config, run.parts.learners, run.rows.collection, chosen)

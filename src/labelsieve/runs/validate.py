@@ -3,12 +3,15 @@
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.data.pictures.options import FITS
 from labelsieve.decisions.settling import ON_CONFLICT
+from labelsieve.engine.device import PLACES
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 from labelsieve.runs.config import VERSION, Config
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
 CLEANERS = ("gmm-agn", "gmm-awr", "cpc-agn", "cpc-awr", "contrastive")
+DRAWS = ("balanced", "random")
+MODELS = ("last", "best-val")
 
 
 def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
@@ -28,6 +31,9 @@ def validate(config: Config) -> None:
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
     choice("data.on_conflict", config.data.on_conflict, ON_CONFLICT)
     choice("pictures.fit", config.pictures.fit, FITS)
+    choice("training.epoch_draw", config.training.epoch_draw, DRAWS)
+    choice("engine.pictures", config.engine.pictures, PLACES)
+    choice("output.model", config.output.model, MODELS)
     training, cleaning = config.training, config.cleaning
     ranges: list[tuple[str, float | None, float, float]] = [
         ("training.epochs", training.epochs, 1, 1e6),
@@ -44,6 +50,7 @@ def validate(config: Config) -> None:
         ("training.temperature", training.temperature, 1e-3, 10),
         ("training.beta", training.beta, 0.05, 1e3),
         ("training.prior_weight", training.prior_weight, 0, 1e6),
+        ("training.epoch_batches", training.epoch_batches or None, 1, 1e7),
         ("cleaning.mixture_threshold", cleaning.mixture_threshold, 0, 1),
         ("cleaning.mixture_memory", cleaning.mixture_memory, 1, 100),
         ("cleaning.tau", cleaning.tau, 0, 1),
@@ -59,6 +66,7 @@ def validate(config: Config) -> None:
         ("output.checkpoint_seconds", config.output.checkpoint_seconds, 0, 1e9),
         ("output.history_mib", config.output.history_mib, 0, 1e6),
         ("pictures.size", config.pictures.size, 4, 1024),
+        ("views.crop", config.views.crop, 4, 1024),
         ("pictures.workers", config.pictures.workers, 1, 1024),
         ("seed", config.seed, 0, 2**63 - 1),
         ("data.noise_seed", config.data.noise_seed, 0, 2**63 - 1),
@@ -66,6 +74,11 @@ def validate(config: Config) -> None:
     for key, value, low, high in ranges:
         if value is not None and not low <= value <= high:
             raise UsageError(f'setting "{key}" is {value:g}; it must be between {low:g} and {high:g}')
+    if training.epoch_batches and (cleaning.mixture_memory or 1) > 1:
+        raise UsageError(
+            'setting "cleaning.mixture_memory" must be 1 with training.epoch_batches: every epoch sees other samples, '
+            "so their losses have no past"
+        )
     if config.data.limit is not None and config.data.limit < 2:
         raise UsageError(f'setting "data.limit" is {config.data.limit}; it must be at least 2')
 
@@ -78,6 +91,13 @@ def validate_for(config: Config, data: NoisyData) -> None:
         raise ToolError(
             f"{config.data.source}: {len(data)} samples are fewer than one batch of {batch}; "
             f"use --set training.batch={fitting} --set training.warmup_batch={fitting}, or more data"
+        )
+    crop = config.views.crop
+    if crop is not None and not data.are_vectors and crop > min(data.shape[1:]):
+        height, width = data.shape[1:]
+        raise ToolError(
+            f'{config.data.source}: setting "views.crop" is {crop}, and pictures are {height}x{width}; '
+            f"use --size {crop} or more, or --set views.crop=none"
         )
     fitting_networks, kind = (VECTOR_NETWORKS, "vectors") if data.are_vectors else (NETWORKS, "pictures")
     if config.network in NETWORKS | VECTOR_NETWORKS and config.network not in fitting_networks:

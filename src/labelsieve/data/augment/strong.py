@@ -78,7 +78,8 @@ class Strong:
         codes = torch.tensor([[OPERATIONS.index(step.operation) for step in steps] for steps in self.policy])
         probabilities = torch.tensor([[step.probability for step in steps] for steps in self.policy])
         operations = torch.where(chance < probabilities[chosen], codes[chosen], SKIP)
-        amounts = torch.where(negative, self._amounts(-1, shape)[chosen], self._amounts(1, shape)[chosen])
+        seen = weak.view_shape
+        amounts = torch.where(negative, self._amounts(-1, seen)[chosen], self._amounts(1, seen)[chosen])
         return StrongPlan(weak, operations, amounts)
 
     def _amounts(self, sign: int, shape: Shape) -> Tensor:
@@ -89,7 +90,7 @@ class Strong:
     def apply(self, images: Tensor, plan: StrongPlan) -> Tensor:
         """The planned views, uint8 (M, C, H, W), contiguous, on the images' device."""
         check_fit(images, len(plan), plan.weak.shape)
-        views = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
+        views = torch.empty((len(images), *plan.weak.view_shape), dtype=torch.uint8, device=images.device)
         for block in spans(0, len(images), images, batches=BLOCK):
             views[block] = self._block(images[block], plan.rows(block))
         return views

@@ -66,6 +66,10 @@ class VectorViews:
     weak: Shaken
     strong: Shaken
 
+    def plain(self, vectors: Tensor) -> Tensor:
+        """The vectors as they are evaluated: unchanged."""
+        return vectors
+
 
 def vector_views(mean: Sequence[float], std: Sequence[float]) -> VectorViews:
     """Views of vectors whose dimensions have this mean and standard deviation, (D,) each."""

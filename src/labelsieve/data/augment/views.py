@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from labelsieve.data.augment.policies import POLICIES
 from labelsieve.data.augment.strong import Strong
 from labelsieve.data.augment.weak import Shape, Weak
@@ -15,20 +17,27 @@ class Views:
     weak: Weak
     strong: Strong
 
+    def plain(self, images: Tensor) -> Tensor:
+        """The pictures as they are evaluated, without a draw: whole, or their middle where views are crops."""
+        return self.weak.plain(images)
 
-def views_for(shape: Shape, mirror: bool, policy: str = "auto") -> Views:
+
+def views_for(shape: Shape, mirror: bool, policy: str = "auto", crop: int | None = None) -> Views:
     """Views for pictures of `shape` (C, H, W); shifts reach an eighth of the shorter side.
 
-    Pictures under 16 px are not shifted in the weak views: they have no pixel to spare.
+    With `crop`, views are squares of that side, cut from the pictures without padding. Otherwise, pictures under 16 px are
+    not shifted in the weak views: they have no pixel to spare.
 
-    "auto" takes AutoAugment's CIFAR-10 policy for things that may be mirrored, "upright" for the others.
+    "auto" takes AutoAugment's CIFAR-10 policy for things that may be mirrored, "upright" for the others; so does "none", for
+    a recipe that asks for no strong views.
     """
-    if policy == "auto":
+    if policy in ("auto", "none"):
         policy = "autoaugment-cifar10" if mirror else "upright"
     if policy not in POLICIES:
-        choices = ("auto", *POLICIES)
+        choices = ("auto", "none", *POLICIES)
         raise UsageError(f'there is no policy "{policy}"{suggest(policy, choices)}; choose from {", ".join(choices)}')
     recipe = POLICIES[policy]
     side = min(shape[1:])
-    weak = Weak(pad=round(side / 8) if side >= 16 else 0, mirror=mirror)
+    pad = round(side / 8) if side >= 16 and crop is None else 0
+    weak = Weak(pad, mirror, crop)
     return Views(weak, Strong(recipe.policy, weak, recipe.fill, recipe.resample))

@@ -21,6 +21,7 @@ from labelsieve.errors import ToolError
 
 HEADER = 128  # bytes before the pixels in an .npy of this kind
 STRETCH_BYTES = 8 * 2**20
+HELD = 4 * 2**30  # at most so much is ever held in memory instead of mapped
 
 
 def default_cache_dir() -> Path:
@@ -104,7 +105,8 @@ class PixelCache:
     def finish(self, unreadable: dict[int, str]) -> NDArray[np.uint8]:
         """The readable rows' pixels, mapped: (N - unreadable, C, S, S). The file is only replaced whole.
 
-        While some rows may be readable another time, the file keeps them all, and a copy in memory is given.
+        While some rows may be readable another time, the file keeps them all, and a copy in memory is given; of a large
+        cache, an error.
         """
         kept = self.shape[0] - len(unreadable)
         pixels = self._mapped()
@@ -112,6 +114,12 @@ class PixelCache:
             return pixels
         keep = np.setdiff1d(np.arange(self.shape[0]), list(unreadable))
         if PASSING & set(unreadable.values()):
+            if self.bytes > HELD:
+                row, why = next(item for item in unreadable.items() if item[1] in PASSING)
+                raise ToolError(
+                    f"{self.folder}: {len(unreadable):,} pictures cannot be read now (row {row}: {why}); mend that and start "
+                    f"again: what is decoded is kept"
+                )
             return np.ascontiguousarray(pixels[keep])
         draft = self.folder / "readable.draft"
         with cache_errors(self.folder), draft.open("wb") as stream:

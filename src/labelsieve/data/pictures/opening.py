@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from labelsieve.data.arrays import load_arrays
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked
+from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
 from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, readable_name, unreadable
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
-from labelsieve.data.pictures.survey import Plan, Progress, planned
+from labelsieve.data.pictures.survey import Plan, Progress, bounded, planned
+from labelsieve.data.pictures.websets import SIDE, WEBSETS, WebSet, nearly_whole
 from labelsieve.errors import ToolError, UsageError
 
 Tell = Callable[[Plan, Path, int], None]  # how pictures will be decoded, the cache's folder, how many are listed
@@ -49,24 +51,39 @@ def load_pictures(path: Path | None) -> Collection:
     return open_pictures(path).collection
 
 
+def load_web_set(name: str, path: Path | None) -> Collection:
+    """The same for a web set."""
+    if path is None:
+        raise UsageError(f'{name} needs a place: write "{name}:PATH", the folder with its official files')
+    return open_pictures(path, layout=Layout(name, path, "as named")).collection
+
+
 def open_pictures(
-    path: Path, options: PictureOptions | None = None, progress: Progress | None = None, tell: Tell | None = None
+    path: Path,
+    options: PictureOptions | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+    layout: Layout | None = None,
 ) -> Opened:
-    """Recognise what lies at `path` and make it ready. Pictures are decoded once, into the cache.
+    """Recognise what lies at `path`, unless its `layout` is known, and make it ready. Pictures are decoded once, into the cache.
 
     `progress` is called with what is being done ("looking", "decoding"), how many are done and how many there are;
     `tell` once before the decoding, with the plan and where the cache is.
     """
     options = options or PictureOptions()
-    layout = recognise(path, options)
+    layout = layout or recognise(path, options)
+    web_set = WEBSETS.get(layout.kind)
     if layout.kind == "arrays":
         return Opened(load_arrays(layout.path), layout)
     if layout.kind == "embeddings":
         return Opened(load_embeddings(layout.path, options), layout)
-    listing = present(list_pictures(layout, options), options.strict)
+    listed = list_pictures(layout, options)
+    listing = present(listed, options.strict)
+    if web_set is not None:
+        listing = nearly_whole(listed, listing, options.incomplete)
     cache = (options.cache_dir or default_cache_dir()).expanduser()
     digest = listing.origin.digest(options.by_content)
-    plan = planned(listing, options, digest, cache, progress)
+    plan = planned(listing, options, digest, cache, progress) if web_set is None else web_plan(options, len(listing))
     if tell is not None:
         tell(plan, cache / plan.key(digest), len(listing))
     pixels, reasons = decoded(listing, plan, cache / plan.key(digest), options.workers, progress)
@@ -75,7 +92,9 @@ def open_pictures(
         raise unreadable(listing.place, listing.left_out)
     if not (listing.splits == TRAIN).any():
         raise unreadable(listing.place, listing.left_out)
-    collection, val, notes = _collected(listing, pixels, options.mirror)
+    collection, val, notes = _collected(listing, pixels, options.mirror, web_set)
+    if layout.kind == "webvision":
+        collection = replace(collection, also=second_test(layout.path, options, plan, collection.train.classes, progress))
     trained = np.flatnonzero(listing.splits == TRAIN).tolist()
     paths = tuple(listing.origin.path(row) for row in trained)
     return Opened(
@@ -92,7 +111,34 @@ def open_pictures(
     )
 
 
-def _collected(listing: Listing, pixels: NDArray[np.uint8], mirror: bool) -> tuple[Collection, Held | None, tuple[str, ...]]:
+def web_plan(options: PictureOptions, count: int) -> Plan:
+    """Photographs of one size: no header has to be read first, of a million of them."""
+    return Plan(options.size or bounded(SIDE, options), 3, options.fit, count)
+
+
+def second_test(
+    root: Path, options: PictureOptions, plan: Plan, classes: tuple[str, ...], progress: Progress | None
+) -> dict[str, Held]:
+    """ILSVRC12's validation pictures of the same classes, where they are."""
+    place = imagenet_val.place_of(root, options.second_test)
+    if place is None:
+        return {}
+    wnids = [wnid for wnid, _ in webvision.synsets(root)]
+    listing = present(imagenet_val.read(place, webvision.class_names(root), wnids, options), options.strict)
+    listing = listing.take(np.flatnonzero(np.isin(np.array(listing.classes)[listing.labels], classes)).astype(np.int64))
+    if not len(listing):
+        raise ToolError(f"{place}: no picture of the classes that are trained on; is it ILSVRC12's validation set?")
+    plan = replace(plan, count=len(listing))
+    cache = (options.cache_dir or default_cache_dir()).expanduser() / plan.key(listing.origin.digest(options.by_content))
+    pixels, reasons = decoded(listing, plan, cache, options.workers, progress)
+    number = {name: k for k, name in enumerate(classes)}
+    labels = [number[listing.classes[code]] for code in listing.without(reasons).labels.tolist()]
+    return {"ilsvrc12": Held(torch.from_numpy(pixels), torch.tensor(labels))}
+
+
+def _collected(
+    listing: Listing, pixels: NDArray[np.uint8], mirror: bool, web_set: WebSet | None = None
+) -> tuple[Collection, Held | None, tuple[str, ...]]:
     """Splits as stretches of the mapped pixels; classes that no training picture has are left out."""
     notes = []
     counts = np.bincount(listing.labels[listing.splits == TRAIN], minlength=len(listing.classes))
@@ -115,7 +161,8 @@ def _collected(listing: Listing, pixels: NDArray[np.uint8], mirror: bool) -> tup
         kept = Held(*((images[span], labels[span]) if whole else (images[span][known], labels[span][known])))
         held[split] = kept if len(kept.labels) else None
     train = NoisyData(images[: ends[1]], labels[: ends[1]], tuple(listing.ids[: ends[1]]), classes)
-    mean, std = channel_statistics(train.images)
+    mean, std = channel_statistics(train.images) if web_set is None else (web_set.mean, web_set.std)
     test = held[TEST] or held[VAL]
     data = checked(train, str(listing.place))
-    return Collection("pictures", data, None, test, mean, std, mirror=mirror), held[VAL], tuple(notes)
+    name = "pictures" if web_set is None else web_set.name
+    return Collection(name, data, None, test, mean, std, mirror=mirror), held[VAL], tuple(notes)

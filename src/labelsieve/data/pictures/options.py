@@ -17,6 +17,7 @@ FLAGS = {
     "skip_unlabelled": "--set pictures.skip_unlabelled=true",
     "cache_dir": "--cache-dir",
     "labels_file": "--set pictures.labels_file=FILE",
+    "incomplete": "--set pictures.incomplete=true",
 }
 
 
@@ -40,6 +41,9 @@ class PictureOptions:
     one unreadable picture an error. `workers` is the number of decoding processes. `mirror` says whether a mirrored
     picture is still the same thing.
 
+    Web sets: `second_test` is a folder with ILSVRC12's validation pictures, for WebVision; `incomplete` goes on where more
+    than a few of the listed pictures are missing.
+
     Vectors: `labels_file` holds the labels that belong to an .npy file.
     """
 
@@ -61,6 +65,8 @@ class PictureOptions:
     workers: int | None = None
     mirror: bool = True
     labels_file: Path | None = None
+    second_test: Path | None = None
+    incomplete: bool = False
 
     def __post_init__(self) -> None:
         if self.fit not in FITS:

@@ -13,10 +13,11 @@ from labelsieve.data.pictures.manifest import read_manifest
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.saved import is_saved, read_saved
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
+from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.errors import ToolError
 
 VECTOR_KEYS = ("features", "embeddings", "X")
-KINDS = ("class folders", "split folders", "manifest", "imagefolder", "saved dataset", "arrays", "embeddings")
+KINDS = ("class folders", "split folders", "manifest", "imagefolder", "saved dataset", "arrays", "embeddings", *WEBSETS)
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,15 @@ def list_pictures(layout: Layout, options: PictureOptions) -> Listing:
         "manifest": read_manifest,
         "imagefolder": read_imagefolder,
         "saved dataset": read_saved,
+        **{name: each.listing for name, each in WEBSETS.items()},
     }
     return readers[layout.kind](layout.path, options)
 
 
 def _folder(path: Path, options: PictureOptions) -> Layout:
+    web_set = web_set_at(path)
+    if web_set is not None:
+        return Layout(web_set.name, path, f"it has the lists of {web_set.title}")
     if is_saved(path):
         return Layout("saved dataset", path, "it has the files that datasets' save_to_disk writes")
     metadata = metadata_files(path)

@@ -1,0 +1,118 @@
+"""One step of a large network on large pictures: does it wait for its pictures? Settings and rows go in, milliseconds come out.
+
+Pictures lie on the host, mapped from a file, as a set that no device holds would. Measured apart: the step on views that are
+there already, making views of pictures that are there already, and fetching pictures; then all of it as training runs it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from labelsieve.benchmark.speed import Clock, device_words
+from labelsieve.data.noisy_data import Collection, NoisyData
+from labelsieve.method.mixmatch import mixing_shares
+from labelsieve.method.stages import CHUNK, Division, train
+from labelsieve.method.steps import mixed_step
+from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.config import Config
+
+HIDDEN = 0.05  # of the time a step takes: as much as measuring it varies by
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Milliseconds a step, and pictures a second where it says so."""
+
+    device: str
+    network: str
+    step_ms: float  # the networks alone, on views that are there
+    views_ms: float  # making the views, of pictures that are there
+    fetch_ms: float  # host to device, by itself
+    together_ms: float  # as training runs it
+    gathered_per_s: float  # pictures a second when evidence is gathered, fetched from the host
+
+    @property
+    def data_ms(self) -> float:
+        return self.views_ms + self.fetch_ms
+
+    @property
+    def waiting_ms(self) -> float:
+        """What a step takes beyond its own work on the device, at most what fetching takes by itself."""
+        return min(self.fetch_ms, max(0.0, self.together_ms - self.step_ms - self.views_ms))
+
+    @property
+    def waits(self) -> bool:
+        return self.waiting_ms > HIDDEN * self.together_ms
+
+
+@contextmanager
+def mapped_rows(samples: int, classes: int, side: int) -> Iterator[Rows]:
+    """Pictures of noise in a file that is mapped, (samples, 3, side, side); the file goes when the block ends."""
+    with TemporaryDirectory(prefix="labelsieve-") as folder:
+        shape = (samples, 3, side, side)
+        pixels = np.lib.format.open_memmap(Path(folder) / "pixels.npy", "w+", np.uint8, shape)
+        generator = np.random.default_rng(0)
+        for row in range(samples):
+            pixels[row] = generator.integers(0, 256, shape[1:], np.uint8)
+        pixels.flush()
+        labels = torch.arange(samples) % classes
+        data = NoisyData(torch.from_numpy(pixels), labels, tuple(map(str, range(samples))), tuple(map(str, range(classes))))
+        half = (0.5, 0.5, 0.5)
+        yield Rows(data, None, None, Collection("made", data, None, None, half, half), None)
+
+
+def profile(config: Config, rows: Rows, steps: int, say: Callable[[str], None], repeats: int = 3) -> Profile:
+    """Measure `steps` steps of the first network, several times each."""
+    parts = parts_for(config, rows)
+    clock, engine = Clock(parts.engine.device), parts.engine
+    chunk = min(CHUNK, steps)
+    some = _rows_of(parts, chunk)
+    step_ms = _step_ms(parts, clock, steps, repeats)
+    say(f"step alone: {step_ms:.1f} ms")
+    views_ms = 1000 * _views_s(parts, clock, engine.pictures(some), repeats) / chunk
+    fetch_ms = 1000 * clock.seconds(lambda: engine.fetched(some.unique()), repeats) / chunk
+    say(f"views: {views_ms:.1f} ms, fetching: {fetch_ms:.1f} ms a step")
+    together_ms = _together_ms(parts, clock, steps, repeats)
+    looked = torch.arange(min(len(rows.data), 16 * engine.eval_batch))
+    gather_s = clock.seconds(lambda: engine.gather(parts.learners[0], looked), repeats)
+    return Profile(device_words(parts), config.network, step_ms, views_ms, fetch_ms, together_ms, len(looked) / gather_s)
+
+
+def _views_s(parts: Parts, clock: Clock, pictures: torch.Tensor, repeats: int) -> float:
+    """Seconds for all views of pictures that are on the device."""
+    kinds = (parts.engine.views.weak, parts.engine.views.strong)[: 1 + parts.recipe.strong_views]
+    return clock.seconds(lambda: [make(pictures, torch.Generator()) for make in kinds], repeats)
+
+
+def _rows_of(parts: Parts, steps: int) -> torch.Tensor:
+    """The rows of some steps as training asks for them: each step's pictures twice."""
+    generator = torch.Generator().manual_seed(0)
+    x, u = torch.randint(len(parts.engine.given()), (2, steps, parts.recipe.batch), generator=generator)
+    return torch.stack((x, x, u, u), 1).flatten()
+
+
+def _step_ms(parts: Parts, clock: Clock, steps: int, repeats: int) -> float:
+    recipe, engine, (learner, peer) = parts.recipe, parts.engine, parts.learners
+    learner.network.train()
+    peer.network.eval()
+    rows, generator = _rows_of(parts, 1), torch.Generator().manual_seed(0)
+    weak = engine.weak(rows, generator)
+    strong = engine.strong(rows, generator) if recipe.strong_views else weak
+    labels = engine.given()[engine.place(rows[: recipe.batch])]
+    drawn = (torch.ones(recipe.batch), torch.randperm(4 * recipe.batch), mixing_shares(1, recipe.beta, generator)[0])
+    inputs = (weak, strong, labels, *(engine.place(tensor) for tensor in drawn), engine.place(torch.tensor(recipe.lambda_u)))
+    step = engine.prepare(learner, mixed_step, learner, peer, recipe, parts.prior)
+    return 1000 * clock.seconds(lambda: [step(*inputs) for _ in range(steps)], repeats) / steps
+
+
+def _together_ms(parts: Parts, clock: Clock, steps: int, repeats: int) -> float:
+    recipe, (learner, peer) = parts.recipe, parts.learners
+    rows = _rows_of(parts, steps).view(steps, 4, -1)[:, 1:3].flatten()  # x and u of each step, half of them clean
+    clean = torch.arange(len(rows)) % (2 * recipe.batch) < recipe.batch
+    division = Division(torch.ones(len(rows)), clean, rows)
+    return 1000 * clock.seconds(lambda: train(learner, peer, division, parts.prior, recipe, 1, parts.engine), repeats) / steps
