@@ -22,6 +22,7 @@ from labelsieve.cli import (
     report,
     reproduce,
     resume,
+    review,
     train,
 )
 from labelsieve.errors import ToolError
@@ -62,6 +63,7 @@ app.command("resume")(resume.resume)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
+app.command("review")(review.review)
 app.command("apply", cls=apply.WithBareDecisions)(apply.apply)
 app.command("decisions")(decisions.decisions)
 app.command("export")(export.export)

@@ -32,6 +32,7 @@ from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.measure import Measure, prototype_scores
+from labelsieve.runs.neighbours import neighbours
 from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_files
 from labelsieve.runs.rounds import round_of
@@ -372,7 +373,9 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
         found = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
-        write_issues(run.folder, found.with_decisions(run.rows.decided))
+        issues = found.with_decisions(run.rows.decided)
+        write_issues(run.folder, issues)
+        run.folder.write_arrays(run.folder.neighbours, neighbours(epoch, issues))
     _write_answers(run)
     _write_model(run)
 
