@@ -19,17 +19,20 @@ from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
+from labelsieve.runs.answers import write_answers
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.card import write_card
-from labelsieve.runs.choice import Chosen, better, check_choice, tested
+from labelsieve.runs.choice import Chosen, better, check_choice, model_of, tested
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import difference, write_data_facts
 from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up
+from labelsieve.runs.early import write_early_losses
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.measure import Measure
+from labelsieve.runs.measure import Measure, prototype_scores
+from labelsieve.runs.neighbours import neighbours
 from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_files
 from labelsieve.runs.rounds import round_of
@@ -147,6 +150,8 @@ def drive(
             if epoch.phase == "final" and run.chosen is not None:
                 record |= tested(run.chosen, run.config, run.rows, run.parts.learners, run.parts.engine.device)
             watch(epoch)
+            if epoch.seen and epoch.index == run.parts.recipe.warmup:
+                write_early_losses(run.folder, epoch, run.rows.data, run.rows.truth)
             seconds, began = clock() - began, clock()
             if not epoch.rows:  # a draw is not every sample
                 run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
@@ -284,6 +289,8 @@ def _mend(run: Run) -> None:
         return
     if not folder.metrics.exists():
         folder.write_lines(folder.metrics, run.metrics)
+    if not folder.predictions.exists():
+        _write_answers(run)
     if not (folder.model.exists() and folder.model_facts.exists()):
         _write_model(run)
     lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
@@ -324,7 +331,8 @@ def _measure(run: Run) -> Measure:
     return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners, val, rows.collection.also)
 
 
-def _save(run: Run, at_stop: bool = False) -> None:
+def state_of(run: Run) -> checkpoint.Checkpoint:
+    """Everything the run needs to go on, as it stands now."""
     tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
     tables["history"] = run.history.state_dict()
     decision = None if run.decision is None else run.decision.facts()
@@ -332,7 +340,23 @@ def _save(run: Run, at_stop: bool = False) -> None:
     if run.chosen is not None:
         tables["chosen"] = dict(run.chosen.tensors)
         facts["chosen"] = run.chosen.facts()
-    state = checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
+    return checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
+
+
+def start_at(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:
+    """Put a run that has not begun where another stood that did the same so far; it goes on as if it had come there itself."""
+    if run.epoch or fingerprint(run.rows) != saved.facts.get("fingerprint"):
+        raise ToolError(f"{run.folder.path}: it has begun or has other data, so it cannot start where another run stood")
+    with run.folder.only_one():
+        _restore(run, saved)
+        run.timings = list(timings)
+        run.folder.write_lines(run.folder.metrics, run.metrics)
+        run.folder.write_lines(run.folder.timings, run.timings)
+        _save(run)
+
+
+def _save(run: Run, at_stop: bool = False) -> None:
+    state = state_of(run)
     checkpoint.save(run.folder.checkpoints, state)
     if run.config.output.slim_checkpoint and at_stop:
         checkpoint.save_slim(run.folder.slim, state)
@@ -349,8 +373,26 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
         found = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
-        write_issues(run.folder, found.with_decisions(run.rows.decided))
+        issues = found.with_decisions(run.rows.decided)
+        write_issues(run.folder, issues)
+        run.folder.write_arrays(run.folder.neighbours, neighbours(epoch, issues))
+    _write_answers(run)
     _write_model(run)
+
+
+def _write_answers(run: Run) -> None:
+    """Of the model that is kept. One chosen on validation pictures meets the test pictures only once the run is done."""
+    held, learners = run.rows.test, run.parts.learners
+    if held is None or (run.chosen is not None and not run.done):
+        return
+    if run.chosen is None:
+        seen = [run.parts.engine.predict(learner, held.images) for learner in learners]
+        scores = [prototype_scores(learner, prediction) for learner, prediction in zip(learners, seen)]
+        write_answers(run.folder, [prediction.logits for prediction in seen], scores, held)
+    else:
+        model = model_of(run.chosen, run.config, run.rows, learners, run.parts.engine.device)
+        looks = model.look(held.images, run.config.engine.eval_batch)
+        write_answers(run.folder, [look.logits for look in looks], [look.prototypes for look in looks], held)
 
 
 def _write_model(run: Run) -> None:
