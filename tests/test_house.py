@@ -12,7 +12,7 @@ import labelsieve
 PACKAGE = Path(labelsieve.__file__ or "").parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 PURE = ("equations", "mixmatch", "mixture", "evidence", "streams", "momentum")
-UPPER = ("runs", "cli", "report", "issues", "review", "benchmark", "exports", "reproduce")
+UPPER = ("runs", "cli", "report", "issues", "review", "benchmark", "exports", "decisions", "reproduce")
 # What each room of the lower house may import of ours, besides itself and labelsieve.errors.
 BELOW = {"method": (), "nets": (), "data": (), "engine": ("data", "method", "nets")}
 BANNED_NAMES = {"utils", "helpers", "common", "base", "util", "helper", "misc"}
@@ -111,10 +111,17 @@ def test_every_draw_below_runs_takes_a_generator(path: Path) -> None:
             assert "generator" in {keyword.arg for keyword in node.keywords}, ast.unparse(node)
 
 
-@pytest.mark.parametrize("path", files("issues", "report", "review"), ids=shown)
+@pytest.mark.parametrize("path", files("issues", "report", "review", "decisions"), ids=shown)
 def test_what_people_get_starts_without_torch(path: Path) -> None:
     assert "torch" not in {name.split(".")[0] for name in imports(path)}
     assert not ours(path) & {"method", "nets", "engine", "data"} or room(path) == "review"
+
+
+@pytest.mark.parametrize("path", files("decisions"), ids=shown)
+def test_the_log_of_decisions_stands_alone_and_reads_no_clock(path: Path) -> None:
+    assert ours(path) <= {"decisions", "errors"}
+    assert not imports(path) & {"time", "datetime", "random", "numpy", "pandas"}
+    assert "print" not in called(path)
 
 
 def loaded_by(*modules: str) -> set[str]:
@@ -125,7 +132,7 @@ def loaded_by(*modules: str) -> set[str]:
 
 def test_importing_the_package_issues_and_report_loads_no_torch() -> None:
     modules = ["labelsieve", *(".".join(("labelsieve", *path.relative_to(PACKAGE).with_suffix("").parts))
-               for path in files("issues", "report") if path.stem != "__init__")]  # fmt: skip
+               for path in files("issues", "report", "decisions") if path.stem != "__init__")]  # fmt: skip
     assert not loaded_by(*modules) & {"torch", "sklearn", "matplotlib"}
 
 

@@ -147,7 +147,7 @@ def test_awkward_class_names_are_escaped(tmp_path: Path) -> None:
     out.mkdir()
     labelstudio_files(found, album, out)
     view = ElementTree.fromstring((out / "labelling.xml").read_text())
-    assert [choice.attrib["value"] for choice in view.iter("Choice")] == ['<b>"cat" & co', "dog, small\n"]
+    assert [choice.attrib["value"] for choice in view.iter("Choice")] == ['<b>"cat" & co', "dog, small\n", "drop", "unsure"]
     check_tasks(json.loads((out / "tasks.json").read_text()), (out / "labelling.xml").read_text())
 
 

@@ -116,7 +116,7 @@ def test_true_labels_reach_nothing_that_trains_or_cleans(
     assert differing == {"metrics.jsonl", "early_losses.npz"}
     early = [read_early_losses(RunFolder(path)) for path in (finished, tmp_path / "run")]
     assert np.array_equal(early[0].loss, early[1].loss) and np.array_equal(early[0].given, early[1].given)
-    measured = {"auc_loss", "auc_prototype", "clean_precision", "clean_recall"}
+    measured = {"auc_loss", "auc_prototype", "clean_precision", "clean_recall", "wrong_labels"}
     for one, two in zip(records(finished), records(tmp_path / "run")):
         assert {name for name in one if one[name] != two[name]} <= measured
 

@@ -8,7 +8,6 @@ over the time the epoch takes.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Collection, Held, NoisyData
-from labelsieve.method.algorithm import divide, judged
+from labelsieve.method.algorithm import divide
 from labelsieve.method.learner import Learner
 from labelsieve.method.momentum import descend
 from labelsieve.method.stages import CHUNK, Division, train, warm_up
@@ -178,8 +177,13 @@ def _stage_one(parts: Parts) -> Callable[[], object]:
     seen = [parts.engine.gather(learner) for learner in parts.learners]
     clean = torch.arange(len(seen[0]), device=parts.engine.device) % 2 == 0
     judges = [learner.judge for learner in parts.learners if learner.judge is not None]
-    jobs = [partial(judged, judge, each, clean) for judge, each in zip(judges, seen)]
-    return lambda: parts.engine.together(jobs)
+
+    def work() -> None:
+        for judge, each in zip(judges, seen):
+            judge.learn(each, clean)
+            judge.judge(each)
+
+    return work
 
 
 def _views(parts: Parts, labelled: int) -> None:

@@ -1,9 +1,21 @@
-"""`labelsieve apply RUN --out DIR|FILE`: the corrected data set, by policy or by a person's decisions."""
+"""`labelsieve apply RUN --out DIR|FILE`: the corrected data set, by policy or by people's decisions."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+
+
+class WithBareDecisions(TyperCommand):
+    """`--decisions` may stand alone: then the run's own log is meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        def alone(place: int) -> bool:
+            return place + 1 == len(args) or args[place + 1].startswith("-")
+
+        told = [f"{word}=" if word == "--decisions" and alone(place) else word for place, word in enumerate(args)]
+        return super().parse_args(ctx, told)
 
 
 def apply(
@@ -23,9 +35,20 @@ def apply(
         typer.Option(help="Drop what is not relabelled and has a label_score below this. Then `action` is not used."),
     ] = None,
     decisions: Annotated[
-        Path | None,
-        typer.Option(help="A CSV with id, action (keep, relabel, review, drop) and label; it comes before the thresholds."),
+        str | None,
+        typer.Option(
+            metavar="[FILE]",
+            help="What people decided: in the run's own log, or in a CSV with id, action (keep, accept, relabel, drop, unsure) "
+            "and label. It comes before the thresholds.",
+        ),
     ] = None,
+    undecided: Annotated[
+        str | None,
+        typer.Option(help="With --decisions, labels that nobody decided on: keep (the default), or suggested: as `action` says."),
+    ] = None,
+    on_conflict: Annotated[
+        str, typer.Option(help="Where reviewers disagree: refuse, latest (the later one counts) or undecided.")
+    ] = "refuse",
     copy: Annotated[bool, typer.Option("--copy", help="Copy pictures into the new folder instead of linking them.")] = False,
     symlink: Annotated[bool, typer.Option("--symlink", help="Use symbolic links instead of hard links.")] = False,
     data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
@@ -33,18 +56,27 @@ def apply(
     """Write RUN's data again with corrected labels. The original stays as it is; changes.csv says what changed and why."""
     from labelsieve.cli.console import console
     from labelsieve.data.sources import source_at
-    from labelsieve.errors import UsageError
+    from labelsieve.errors import UsageError, suggest
     from labelsieve.issues.policy import Policy, read_decisions
-    from labelsieve.runs.apply import apply_run
+    from labelsieve.runs.apply import apply_run, logged
 
     if out is None:
         raise UsageError("no place is named; add --out DIR or --out FILE")
     if copy and symlink:
         raise UsageError("--copy and --symlink exclude each other; give one")
+    if undecided not in (None, "keep", "suggested"):
+        raise UsageError(f'--undecided "{undecided}"{suggest(str(undecided), ("keep", "suggested"))}; use keep or suggested')
+    if undecided and decisions is None:
+        raise UsageError("--undecided goes with --decisions; without decisions the column `action` is followed anyway")
     policy = Policy(relabel_above, drop_below)
-    told = None if decisions is None else read_decisions(decisions)
+    if undecided == "suggested" and policy != Policy():
+        raise UsageError("--undecided suggested and thresholds exclude each other; give one")
+    told = None
+    if decisions is not None:
+        file = Path(decisions).expanduser()
+        told = logged(file if decisions else run, on_conflict) if not decisions or file.is_dir() else read_decisions(file)
     put = "copy" if copy else "symlink" if symlink else "hardlink"
-    done = apply_run(run, out, policy, told, put, source_at(data) if data else None)
+    done = apply_run(run, out, policy, told, put, source_at(data) if data else None, undecided == "suggested" or None)
     counts = ", ".join(f"{done.actions.get(name, 0)} {words}" for name, words in (("relabel", "relabelled"), ("drop", "dropped")))
     for note in done.notes:
         console.print(f"note: {note}")

@@ -1,16 +1,19 @@
 """What `train` and `resume` share: open a run, follow it to its end or to a stop, say what is there and how to go on."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from labelsieve.cli.console import console
 from labelsieve.cli.looking import Looking, say_rows
 from labelsieve.cli.progress import follow, say_summary
+from labelsieve.cli.rounds import say_rounds
 from labelsieve.errors import UsageError
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import Watch
+from labelsieve.runs.rounds import round_of, rounds
 from labelsieve.runs.train import Run, begin, settled, take_up
 
 
@@ -25,7 +28,10 @@ def going(out: Path, config: Config, resume: bool) -> Run:
 
 
 def _compare(before: Config, config: Config, out: Path, watch: Watch) -> None:
-    """Settings that were left open are the same when the data settle them the same."""
+    """Settings that were left open are the same when the data settle them the same; decisions, when they are of one run."""
+    begun = round_of(before)
+    if begun is not None and config.data.decisions == begun.parent:  # as they were when the run began
+        config = replace(config, data=replace(config.data, decisions=before.data.decisions))
     if before != config and before != settled(config, rows_for(config, watch))[0]:
         raise UsageError(
             f"{out}: the run there has other settings than this command; use `labelsieve resume {out}` to go on with it as "
@@ -48,6 +54,8 @@ def finish(run: Run, limit: float | None) -> None:
     done = follow(run, limit)
     if done:
         say_summary(run)
+        if run.rows.decided is not None:
+            say_rounds(rounds(run.folder))
         console.print(f"done: {path}; most suspicious labels first in {run.folder.issues}")
     else:
         console.print(f"stopped after epoch {run.epoch} of {run.parts.recipe.epochs}; go on with:")

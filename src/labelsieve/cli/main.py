@@ -9,7 +9,9 @@ from labelsieve.cli import (
     apply,
     bench,
     bench_cleanlab,
+    bench_review,
     compare,
+    decisions,
     demo,
     doctor,
     evaluate,
@@ -20,6 +22,7 @@ from labelsieve.cli import (
     report,
     reproduce,
     resume,
+    review,
     train,
 )
 from labelsieve.errors import ToolError
@@ -60,7 +63,9 @@ app.command("resume")(resume.resume)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
-app.command("apply")(apply.apply)
+app.command("review")(review.review)
+app.command("apply", cls=apply.WithBareDecisions)(apply.apply)
+app.command("decisions")(decisions.decisions)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
@@ -68,6 +73,7 @@ app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
 app.command("bench-cleanlab")(bench_cleanlab.bench_cleanlab)
+app.command("bench-review")(bench_review.bench_review)
 
 
 def main() -> None:

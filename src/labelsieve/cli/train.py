@@ -1,7 +1,7 @@
 """`labelsieve train DATA --out RUN`: a new run, from what the user says to a finished run folder."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from labelsieve.cli.picture_options import (
     whole_path,
 )
 
+if TYPE_CHECKING:
+    from labelsieve.runs.config import Config
+
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its key; repeatable.")]
 TimeLimit = Annotated[
     str | None,
@@ -28,13 +31,14 @@ TimeLimit = Annotated[
 
 def train(
     data: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A folder with one folder a class, a table of paths and labels (CSV, TSV, Parquet, JSON lines), a saved "
             "data set, arrays or vectors (npz, npy, Parquet); or digits, cifar10:PATH, cifar100:PATH, "
-            "fashion-mnist[:PATH], clothing1m:PATH, webvision:PATH"
+            "fashion-mnist[:PATH], clothing1m:PATH, webvision:PATH. With --decisions it may be left out: the reviewed "
+            "run's data are meant."
         ),
-    ],
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to make; it must not exist.")] = None,
     preset: Annotated[str | None, typer.Option(help="A named group of settings; see `labelsieve presets`.")] = None,
     method: Annotated[str | None, typer.Option(help="ce, dividemix, augdmix or cpc.")] = None,
@@ -56,6 +60,17 @@ def train(
     val: Annotated[Path | None, typer.Option(help="Labelled pictures to measure accuracy on, in any layout.")] = None,
     trusted: Annotated[
         Path | None, typer.Option(help="Ids whose labels are surely right: one a line, or a table with a column id.")
+    ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="A reviewed run: begin the next round with what was decided there. Data and settings are that run's, where "
+            "nothing else is said.",
+        ),
+    ] = None,
+    on_conflict: Annotated[
+        str | None, typer.Option(help="Where reviewers disagree: refuse (the default), latest or undecided.")
     ] = None,
     prior: Annotated[
         str | None, typer.Option(help="How often classes occur: given, uniform, or a table with the columns class, frequency.")
@@ -95,18 +110,11 @@ def train(
     """Train on DATA and find its wrong labels."""
     from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish, going
-    from labelsieve.data.sources import source_at
     from labelsieve.errors import UsageError
-    from labelsieve.runs.config import Config, override
-    from labelsieve.runs.own import picture_options
-    from labelsieve.runs.resolve import parse_settings, resolve
 
     pictures = picture_settings(image_column, label_column, id_column, root, classes, size, cache_dir, strict, encoding)
     pictures |= {"pictures.val": whole_path(val), "pictures.second_test": whole_path(second_test)}
     pictures |= {"pictures.mirror": False if no_mirror else None}
-    said = {key: value for key, value in pictures.items() if value is not None}
-    said |= {key: value for key, value in parse_settings(settings or ()).items() if key.startswith("pictures.")}
-    source = source_at(data, picture_options(override(Config(), said).pictures))
     options = pictures | {
         "method": method,
         "cleaner": cleaner,
@@ -117,12 +125,13 @@ def train(
         "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:", "cifar-n:")) else noise,
         "data.limit": limit,
         "data.trusted": whole_path(trusted),
+        "data.on_conflict": on_conflict,
         "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(Path(prior))}",
         "training.epochs": epochs,
         "output.slim_checkpoint": slim_checkpoint or None,
         "engine.deterministic": deterministic or None,
     }
-    config = resolve(source, named=preset, options=options, settings=settings or ())
+    config = config_for(data, decisions, preset, options, settings or [])
     if dry_run:
         from labelsieve.cli.dry_run import say_plan
 
@@ -132,6 +141,30 @@ def train(
         raise UsageError("no run folder is named; add --out RUN")
     seconds = parse_duration(time_limit) if time_limit else None
     finish(going(out, config, resume), seconds)
+
+
+def config_for(
+    data: str | None, decisions: Path | None, preset: str | None, options: dict[str, Any], settings: list[str]
+) -> "Config":
+    """The whole configuration: for DATA alone, or for the round after a reviewed run."""
+    from labelsieve.data.sources import source_at
+    from labelsieve.errors import UsageError
+    from labelsieve.runs.config import Config, override
+    from labelsieve.runs.folder import RunFolder
+    from labelsieve.runs.own import picture_options
+    from labelsieve.runs.resolve import parse_settings, resolve, resolve_next
+    from labelsieve.runs.rounds import based_on
+
+    if data is None and decisions is None:
+        raise UsageError("no data are named; give a folder, a table or a data set, or --decisions RUN for a reviewed run's")
+    base = Config() if decisions is None else based_on(RunFolder.open(decisions).read_config(), decisions)
+    said = {key: value for key, value in options.items() if key.startswith("pictures.") and value is not None}
+    said |= {key: value for key, value in parse_settings(settings).items() if key.startswith("pictures.")}
+    source = None if data is None else source_at(data, picture_options(override(base, said).pictures))
+    if decisions is not None:
+        return resolve_next(base, source, named=preset, options=options, settings=settings)
+    assert source is not None
+    return resolve(source, named=preset, options=options, settings=settings)
 
 
 def absolute(source: str) -> str:

@@ -67,7 +67,6 @@ class FastEngine(PlainEngine):
         super().__init__(data, views, device, eval_batch, where)
         self.speed = speed
         self._see = torch.compile(see, dynamic=False) if speed.compile else see
-        self._streams: list[torch.cuda.Stream] = []
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
         self._prepared: dict[tuple[int, str], tuple[tuple[object, ...], Step]] = {}
         if self.device.type == "cuda":
@@ -106,21 +105,6 @@ class FastEngine(PlainEngine):
         if self.device.type != "cuda" or tensor.device.type != "cpu":
             return tensor.to(self.device)
         return tensor.pin_memory().to(self.device, non_blocking=True)
-
-    def together(self, jobs: Sequence[Callable[[], Tensor]]) -> list[Tensor]:
-        """Each on a stream of its own: stage 1's kernels are too small to fill a GPU alone."""
-        if self.device.type != "cuda":
-            return super().together(jobs)
-        main, results = torch.cuda.current_stream(), []
-        self._streams += [torch.cuda.Stream() for _ in range(len(jobs) - len(self._streams))]
-        for job, stream in zip(jobs, self._streams):
-            stream.wait_stream(main)
-            with torch.cuda.stream(stream):
-                results.append(job())
-        for result, stream in zip(results, self._streams):
-            main.wait_stream(stream)
-            result.record_stream(main)
-        return results
 
     def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
         bound = partial(step, *fixed)

@@ -6,7 +6,7 @@ Pictures that the device has no room for stay on the host, mapped from the cache
 must agree with.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -79,9 +79,6 @@ class PlainEngine:
 
     def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
         return partial(step, *fixed)
-
-    def together(self, jobs: Sequence[Callable[[], Tensor]]) -> list[Tensor]:
-        return [job() for job in jobs]
 
     def gather(self, learner: Learner, rows: Tensor | None = None) -> Evidence:
         if rows is None:

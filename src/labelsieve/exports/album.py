@@ -22,17 +22,20 @@ class Album:
 
     def put(self, row: int, folder: Path) -> str:
         """The name of the file that was made in `folder`."""
-        original = self.original(row)
+        original, name = self.original(row), self.name(row)
         if original is not None:
-            name = f"{row:07d}{original.suffix.lower()}"
             try:
                 (folder / name).symlink_to(original)
             except OSError:  # some file systems have no links
                 shutil.copyfile(original, folder / name)
             return name
-        name = f"{row:07d}.png"
         picture(self._pixels()[row]).save(folder / name)
         return name
+
+    def name(self, row: int) -> str:
+        """What the file in the folder is called."""
+        original = self.original(row)
+        return f"{row:07d}.png" if original is None else f"{row:07d}{original.suffix.lower()}"
 
     def original(self, row: int) -> Path | None:
         """The user's own file, absolute, or None where there is none."""

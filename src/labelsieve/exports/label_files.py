@@ -58,25 +58,33 @@ def fiftyone_files(found: Sheet, album: Album, folder: Path) -> None:
 def labelstudio_files(found: Sheet, album: Album, folder: Path) -> None:
     """Label Studio's `tasks.json`, most suspicious first, and `labelling.xml`, the configuration it goes with.
 
-    A task shows the picture and the given label; the suggested one is its prediction (one of the choices). Pictures are in
-    `images/`, named as local files: serve DIR as LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT.
+    A task shows the picture and the given label; the suggested one is its prediction (one of the choices); a second control
+    is for drop and unsure. Pictures are in `images/`, named as local files: serve DIR as
+    LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT. What was annotated comes back with `labelsieve decisions RUN --from FILE`.
     """
     media = folder / "images"
     media.mkdir()
     tasks: list[dict[str, Any]] = []
     for row in found.order.tolist():
         fact = facts(found, row)
-        choice = {"from_name": "label", "to_name": "image", "type": "choices", "value": {"choices": [fact["suggested_label"]]}}
-        prediction = {"model_version": f"labelsieve {__version__}", "score": fact["suggested_confidence"], "result": [choice]}
+        suggested = choice("label", fact["suggested_label"])
+        prediction = {"model_version": f"labelsieve {__version__}", "score": fact["suggested_confidence"], "result": [suggested]}
         image = f"/data/local-files/?d=images/{album.put(row, media)}"
         tasks.append({"data": {"image": image} | fact, "predictions": [prediction]})
     write_json(folder / "tasks.json", tasks)
     choices = "".join(f"    <Choice value={quoteattr(name)}/>\n" for name in found.classes)
     (folder / "labelling.xml").write_text(
         '<View>\n  <Image name="image" value="$image"/>\n  <Text name="given" value="given: $given_label"/>\n'
-        f'  <Choices name="label" toName="image" choice="single">\n{choices}  </Choices>\n</View>\n',
+        f'  <Choices name="label" toName="image" choice="single">\n{choices}  </Choices>\n'
+        '  <Choices name="action" toName="image" choice="single">\n    <Choice value="drop"/>\n    <Choice value="unsure"/>\n'
+        "  </Choices>\n</View>\n",
         encoding="utf-8",
     )
+
+
+def choice(control: str, value: str) -> dict[str, Any]:
+    """What Label Studio calls a result: one of the choices of a control of `labelling.xml`."""
+    return {"from_name": control, "to_name": "image", "type": "choices", "value": {"choices": [value]}}
 
 
 def huggingface_files(found: Sheet, album: Album, folder: Path) -> None:

@@ -2,7 +2,8 @@
 
 Without thresholds and decisions, the column `action` is followed: relabel and drop are done, review and keep change nothing.
 With thresholds: an issue whose suggested_confidence is above `relabel_above` gets the suggested label; of the rest, a row whose
-label_score is below `drop_below` is dropped; all others stay. A decision always comes before the policy. Needs no torch.
+label_score is below `drop_below` is dropped; all others stay. A decision always comes before the policy; beside decisions,
+what is undecided stays unless thresholds are given or it is said to follow the column. Needs no torch.
 """
 
 import csv
@@ -12,7 +13,9 @@ from pathlib import Path
 
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.issues.reading import Columns
-from labelsieve.issues.rules import ACTIONS, DROP, KEEP, RELABEL
+from labelsieve.issues.rules import ACTIONS, DROP, KEEP, RELABEL, REVIEW
+
+PAGE = {"accept": RELABEL, "unsure": REVIEW}  # what the review page calls them
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Decision:
 
     action: str
     label: str | None
+    why: str = "decided by a person"
 
 
 @dataclass(frozen=True)
@@ -48,16 +52,23 @@ class Verdict:
 
 
 def verdicts(
-    columns: Columns, classes: Sequence[str], policy: Policy, decisions: Mapping[str, Decision] | None = None
+    columns: Columns,
+    classes: Sequence[str],
+    policy: Policy,
+    decisions: Mapping[str, Decision] | None = None,
+    follow: bool | None = None,
 ) -> list[Verdict]:
-    """One for each row of the columns. With decisions and no thresholds, rows without a decision stay."""
+    """One for each row of the columns. `follow` says whether the column `action` counts for rows without a decision.
+
+    By default it counts where there are no decisions at all; with decisions and no thresholds, the other rows stay.
+    """
     decided = decisions or {}
     _check_ids(decided, columns["id"])
-    follow = decisions is None
+    follow = decisions is None if follow is None else follow
     found = []
     for row, name in enumerate(columns["id"]):
         if name in decided:
-            action, label, why = decided[name].action, decided[name].label, "decided by a person"
+            action, label, why = decided[name].action, decided[name].label, decided[name].why
         else:
             action, why = _by_policy(columns, row, policy, follow)
             label = None
@@ -93,7 +104,10 @@ def _check_ids(decided: Mapping[str, Decision], ids: Sequence[str]) -> None:
 
 
 def read_decisions(path: Path) -> dict[str, Decision]:
-    """{id: decision} of a CSV with the columns id, action and (for relabel; empty means the suggested one) label."""
+    """{id: decision} of a CSV with the columns id, action and (for relabel; empty means the suggested one) label.
+
+    The review page's words are taken, too: accept is relabel, unsure is review.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -106,6 +120,7 @@ def read_decisions(path: Path) -> dict[str, Decision]:
     found: dict[str, Decision] = {}
     for number, row in enumerate(rows, 1):
         name, action = row["id"] or "", (row["action"] or "").strip().lower()
+        action = PAGE.get(action, action)
         if action not in ACTIONS:
             raise ToolError(
                 f'{path}: row {number}: unknown action "{row["action"] or ""}"{suggest(action, ACTIONS)}; '

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.errors import ToolError
-from labelsieve.issues.table import COLUMNS
+from labelsieve.issues.table import ADDED, COLUMNS
 
 Columns = dict[str, list[Any]]
 
@@ -20,7 +20,7 @@ def read_issues(path: Path) -> Columns:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+            missing = [name for name in COLUMNS if name not in (*(reader.fieldnames or ()), *ADDED)]
             if missing:
                 raise ToolError(
                     f'{path}: the column "{missing[0]}" is missing; the file was made by an older labelsieve or changed by hand: '
@@ -29,7 +29,10 @@ def read_issues(path: Path) -> Columns:
             rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ToolError(f"{path}: cannot be read ({error}); put it back, or repeat the run") from None
-    return {name: [_typed(row[name], kind, name, n, path) for n, row in enumerate(rows, 1)] for name, kind in COLUMNS.items()}
+    return {
+        name: [_typed(row.get(name, ADDED.get(name)), kind, name, n, path) for n, row in enumerate(rows, 1)]
+        for name, kind in COLUMNS.items()
+    }
 
 
 def _typed(text: str | None, kind: type, name: str, row: int, path: Path) -> Any:

@@ -1,16 +1,18 @@
 """The list of suspicious labels: scores, predictions and evidence per sample go in, a ranked table comes out. Needs no torch.
 
 `label_score` is in [0, 1], low = suspicious; most suspicious first. `predicted_label` says the same as `suggested_label`: it
-is the older name, kept for those who read it.
+is the older name, kept for those who read it. `decided` is what a person did in an earlier round of review (accept, keep,
+relabel, unsure), or empty: the label of all but the unsure is settled, and none of these is an issue.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from labelsieve.decisions.decision import LABELLING as SETTLED
 from labelsieve.issues import rules
 from labelsieve.issues.delimited import as_csv
 
@@ -35,7 +37,9 @@ COLUMNS: dict[str, type] = {
     "score_first": float,
     "score_trend": float,
     "predicted_label": str,
+    "decided": str,
 }
+ADDED = {"decided": ""}  # columns that older files do not have, and what stands for them
 EVIDENCE = (
     "chance_by_prototype",
     "chance_by_loss",
@@ -64,6 +68,7 @@ class LabelIssues:
     tau: float = 0.5
     paths: Sequence[str] | None = None
     evidence: Mapping[str, np.ndarray] = field(default_factory=dict)
+    decided: Sequence[str] | None = None  # (N,)
 
     @cached_property
     def signs(self) -> rules.Signs:
@@ -83,6 +88,8 @@ class LabelIssues:
 
     def reason(self, row: int) -> str:
         names = [self.classes[int(label[row])] for label in (self.given, self.predicted, self.second)]
+        if self.decided is not None and self.decided[row] in SETTLED:
+            return f'A person decided that it is "{names[0]}" ({self.decided[row]}).'
         return rules.reason(self.signs, str(self.kind[row]), str(self.action[row]), row, names)
 
     def columns(self) -> dict[str, list[Any]]:
@@ -102,9 +109,17 @@ class LabelIssues:
             "kind": self.kind[self.order].tolist(),
             "networks_agree": self.agree[self.order].tolist(),
             "predicted_label": suggested,
+            "decided": [""] * len(order) if self.decided is None else [self.decided[i] for i in order],
         }
         table |= {name: self._known(name)[self.order].tolist() for name in EVIDENCE}
         return {name: table[name] for name in COLUMNS}
+
+    def with_decisions(self, decided: Sequence[str] | None) -> "LabelIssues":
+        """The same list, knowing what people decided (N,) in earlier rounds: what is settled is no issue, whatever tau is."""
+        if decided is None:
+            return self
+        settled = np.array([action in SETTLED for action in decided], bool)
+        return replace(self, decided=decided, is_issue=self.is_issue & ~settled)
 
     def to_csv(self) -> str:
         columns = self.columns()

@@ -6,14 +6,13 @@ first and judge afterwards, as section 4.1 says, where the listing's lines 8-9 j
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.learner import Judge, Learner
+from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.method.stages import Division, Engine, drawn, train, warm_up
 
@@ -138,18 +137,13 @@ def divide(
     for learner, evidence in zip(learners, seen):
         learner.teacher.learn(evidence)
     by_loss = tuple(pin(learner.teacher.judge(evidence), pinned) for learner, evidence in zip(learners, seen))
-    jobs = [
-        partial(judged, judge, seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned))
-        for r, peer in PEERS
-        if (judge := learners[r].judge) is not None
-    ]
-    return seen, by_loss, tuple(pin(chances, pinned) for chances in engine.together(jobs))
-
-
-def judged(judge: Judge, seen: Evidence, clean: Tensor) -> Tensor:
-    """Ruling 1: the prototypes learn from the peer's partition, then judge."""
-    judge.learn(seen, clean)
-    return judge.judge(seen)
+    by_prototype: tuple[Tensor, ...] = ()
+    for r, peer in PEERS:
+        judge = learners[r].judge
+        if judge is not None:
+            judge.learn(seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned))
+            by_prototype += (pin(judge.judge(seen[r]), pinned),)
+    return seen, by_loss, by_prototype
 
 
 def at(pinned: Tensor | None, rows: Tensor | None) -> Tensor | None:

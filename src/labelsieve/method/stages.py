@@ -5,7 +5,7 @@ whatever ran before it and whatever device runs it. `Engine` is how pictures and
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,9 +38,6 @@ class Engine(Protocol):
 
     def gather(self, learner: Learner, rows: Tensor | None = None) -> Evidence:
         """One plain pass over the training pictures, or those at `rows` (M,), in eval mode."""
-
-    def together(self, jobs: Sequence[Callable[[], Tensor]]) -> list[Tensor]:
-        """What each job gives; they do not depend on each other, so a device may run them side by side."""
 
     def place(self, tensor: Tensor) -> Tensor:
         """The tensor on the device."""

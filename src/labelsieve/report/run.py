@@ -79,6 +79,8 @@ class RunReport:
     warmup: int = 0
     notes: Sequence[str] = ()
     left_out: Sequence[tuple[str, str]] = ()
+    decided: int = 0  # labels that people settled in earlier rounds
+    rounds: tuple[Sequence[str], Sequence[Sequence[str]]] = ((), ())  # header and rows, from the second round on
     settings: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     next_steps: Sequence[str] = ()
@@ -89,6 +91,7 @@ def run_page(data: RunReport) -> str:
     """The whole HTML document."""
     sections = [
         Section("What was found", _found(data)),
+        Section("Rounds", _rounds(data)),
         Section("How many to check", _yield(data)),
         Section("Class by class", _by_class(data)),
         Section("What was given, what is suggested", _pairs(data)),
@@ -119,6 +122,8 @@ def _found(data: RunReport) -> str:
         (percent(data.share.share), f"of the labels seem wrong ({span_of(data.share)})"),
         (f"{issues:,}", f"of {count:,} labels listed as issues"),
     ]
+    if data.decided:
+        pairs.append((f"{data.decided:,}", "labels decided by people before: taken as right, and not listed"))
     if data.accuracy is not None:
         pairs.append((percent(data.accuracy / 100), "accuracy on test pictures, last epoch"))
     if data.wrong is not None:
@@ -148,6 +153,17 @@ def _truth(data: RunReport) -> str:
         f"True labels are known here: of {int(data.is_issue.sum()):,} listed labels {both:,} really are wrong, "
         f"of {int(data.wrong.sum()):,} wrong ones {both:,} are listed. Training never saw them."
     )
+
+
+def _rounds(data: RunReport) -> str:
+    header, rows = data.rounds
+    if not rows:
+        return ""
+    words = (
+        "Each round trained on what people had decided before it: their labels taken as right, dropped samples left out. This "
+        "page lists what is new or still in doubt."
+    )
+    return paragraph(words) + table(header, rows)
 
 
 def _yield(data: RunReport) -> str:

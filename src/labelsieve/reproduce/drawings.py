@@ -112,5 +112,5 @@ def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
 
 def _captioned(figure: Any, words: str) -> Any:
     """What was run stands small below the drawing, so that a picture that travels alone still says so."""
-    figure.supxlabel(words, fontsize=6.2, color=GREY, wrap=True)
+    figure.supxlabel(words, fontsize=6.2, color=GREY)
     return figure

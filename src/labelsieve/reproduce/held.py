@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from labelsieve.decisions.locks import WITHOUT_LOCKS
 from labelsieve.runs import atomic
-from labelsieve.runs.folder import WITHOUT_LOCKS
 
 
 @contextmanager

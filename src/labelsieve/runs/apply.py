@@ -18,13 +18,18 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.sources import OWN, open_data, open_own
+from labelsieve.decisions.decision import LABELLING
+from labelsieve.decisions.decision import Decision as Reviewed
+from labelsieve.decisions.log import NAME
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
+from labelsieve.issues.rules import DROP, KEEP, RELABEL
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import picture_options
+from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
 
 CHANGES = "changes.csv"
 TREES = ("class folders", "split folders", "imagefolder")
@@ -61,15 +66,18 @@ def apply_run(
     decisions: Mapping[str, Decision] | None = None,
     put: str = "hardlink",
     source: str | None = None,
+    follow: bool | None = None,
 ) -> Applied:
     """Write the corrected data set of the run at `path` to `out`, which must not exist, and `changes.csv` with it.
 
-    `put` says how pictures get into a new folder: hardlink, symlink or copy. `source` says where the data are now.
+    `put` says how pictures get into a new folder: hardlink, symlink or copy. `source` says where the data are now. `follow`
+    says whether suggested actions are followed where nothing was decided (see `verdicts`). What was decided in earlier rounds
+    is always in it.
     """
     folder = RunFolder.open(path)
     config, found = folder.read_config(), read_findings(folder)
     source = source or config.data.source
-    said = verdicts(found.columns, found.classes, policy, decisions)
+    said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), round_of(config))
     layout = layout_of(source, picture_options(config.pictures))
     write = _writer(layout, source, out)
     changes = out / CHANGES if write is _tree else out.parent / CHANGES
@@ -82,6 +90,51 @@ def apply_run(
         notes = (*notes, f"the run made wrong labels on purpose ({config.data.noise}): labels that stay are those it was given")
     notes = (*notes, *_emptied(found, said))
     return Applied(out, changes, Counter(verdict.action for verdict in said), left, notes)
+
+
+def logged(path: Path, on_conflict: str) -> dict[str, Decision]:
+    """{id: decision} of the run's own log, for samples of the run; a decision of an earlier round that was taken back, too."""
+    folder = RunFolder.open(path)
+    now, begun = decisions_in(folder, on_conflict), round_of(folder.read_config())
+    before = {} if begun is None else {one.decision.id: one for one in begun.carried}
+    told = {name: _plainly(one.decision) for name, one in now.items() if before.get(name) != one}
+    back = {name: Decision(RELABEL, one.given, "taken back") for name, one in before.items() if name not in now}
+    if not told and not back and begun is None:
+        raise UsageError(
+            f"{path / NAME}: there are no decisions in it; review the run first, or bring them in with "
+            f"`labelsieve decisions {path} --from FILE`"
+        )
+    return told | back
+
+
+def _plainly(one: Reviewed) -> Decision:
+    """The label is what counts, whichever key was pressed; "unsure" leaves it as it is, for a person has looked."""
+    if one.action in LABELLING:
+        return Decision(RELABEL, one.label, f"decided by {one.who}: {one.action}")
+    return Decision(DROP if one.action == DROP else KEEP, None, f"decided by {one.who}: {one.action}")
+
+
+def from_the_source(said: list[Verdict], begun: Round | None) -> list[Verdict]:
+    """In a later round, labels are told as changes of the source's own, and what was dropped before is dropped."""
+    if begun is None:
+        return said
+    given = {one.decision.id: one for one in begun.carried}
+    found = [_since_the_source(verdict, given[verdict.id]) if verdict.id in given else verdict for verdict in said]
+    there = {verdict.id for verdict in said}
+    gone = [one for one in begun.carried if one.decision.action == DROP and one.decision.id not in there]
+    return found + [Verdict(one.decision.id, one.given, None, DROP, _why(one)) for one in gone]
+
+
+def _since_the_source(verdict: Verdict, one: Carried) -> Verdict:
+    if verdict.new == one.given:
+        return replace(verdict, old=one.given, action=KEEP)
+    if verdict.action == KEEP:  # nothing new was said
+        return replace(verdict, old=one.given, action=RELABEL, why=_why(one))
+    return replace(verdict, old=one.given)
+
+
+def _why(one: Carried) -> str:
+    return f"decided by {one.decision.who} in round {one.round}: {one.decision.action}"
 
 
 def layout_of(source: str, options: PictureOptions) -> Layout | None:

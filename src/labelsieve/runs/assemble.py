@@ -21,7 +21,9 @@ from labelsieve.method.learner import Judge, Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.method.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
 from labelsieve.runs.config import Config, ViewsConfig
+from labelsieve.runs.decided import decided_rows
 from labelsieve.runs.own import Watch, open_rows
+from labelsieve.runs.rounds import round_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Rows:
     opened: Opened | None = None
     pinned: Tensor | None = None
     left_out: tuple[LeftOut, ...] = ()
+    decided: tuple[str, ...] | None = None  # (N,) what a person did in an earlier round, or ""
     notes: tuple[str, ...] = ()
     val: Held | None = None  # clean pictures to choose a model with, where the source has such a split
 
@@ -55,7 +58,7 @@ class Parts:
 
 
 def rows_for(config: Config, watch: Watch | None = None) -> Rows:
-    """Open the data and make the noise."""
+    """Open the data, make the noise, and do as people decided in earlier rounds."""
     opened = open_rows(config, watch)
     found = opened.collection
     data, truth, made = found.train, found.truth, None
@@ -65,8 +68,10 @@ def rows_for(config: Config, watch: Watch | None = None) -> Rows:
         # Labels that were given before the noise was made are what is true of it, unless the source knows better.
         truth = truth or Truth(data.labels)
         data = data.relabelled(made.labels)
+    notes, begun = opened.notes, round_of(config)
     val = None if opened.opened is None else opened.opened.val
-    return Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, opened.notes, val)
+    rows = Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, notes=notes, val=val)
+    return rows if begun is None else decided_rows(rows, begun)
 
 
 def recipe_for(config: Config) -> Recipe:

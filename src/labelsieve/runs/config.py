@@ -26,6 +26,8 @@ class DataConfig:
     noise: str = "none"  # wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...
     noise_seed: int | None = None  # None: the run's seed
     trusted: str | None = None  # a file of ids whose labels are surely right: always taken as clean
+    decisions: str | None = None  # a reviewed run; in a run folder: its round.json, with what people decided before it
+    on_conflict: str = "refuse"  # where reviewers disagree: refuse, latest (the later one counts) or undecided
 
 
 @dataclass(frozen=True)

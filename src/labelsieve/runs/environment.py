@@ -19,6 +19,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "compare": ("cleanlab",),
     "frames": ("pandas",),
     "figures": ("matplotlib",),
+    "review": ("fastapi", "uvicorn"),
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from labelsieve.data.noise_record import load as load_noise
 from labelsieve.data.npz import read_npz
+from labelsieve.decisions.decision import LABELLING
 from labelsieve.errors import ToolError
 from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
@@ -31,6 +32,7 @@ class Findings:
     loss: np.ndarray  # (N,) mean over both networks
     chances: Chances  # of each label to be wrong
     made_wrong: np.ndarray | None  # (N,) bool: where noise was made on purpose
+    decided: np.ndarray  # (N,) bool: settled by people in an earlier round
 
     @cached_property
     def share(self) -> Share:
@@ -109,7 +111,8 @@ def read_findings(folder: RunFolder) -> Findings:
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
     confidence = np.array(columns["suggested_confidence"])[back]
     wrong = chances(score, judges, given, predicted, suggested, confidence)
-    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made)
+    decided = np.array([action in LABELLING for action in columns["decided"]], bool)[back]
+    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made, decided)
 
 
 def read_record(folder: RunFolder) -> Record:

@@ -1,31 +1,29 @@
 """The run folder: one place for what a run was told, what it did and what came out. Every write is atomic.
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
-issues.csv (and .parquet), estimate.json, model.safetensors + model.json, README.md, early_losses.npz, predictions.npz (where
-there are test pictures); of one's own pictures also data.json, samples.csv and left_out.csv. A folder that has a config.yaml
-is a run, and can be resumed.
+issues.csv (and .parquet), neighbours.npz, estimate.json, model.safetensors + model.json, README.md, early_losses.npz,
+predictions.npz (where there are test pictures); of one's own pictures also data.json, samples.csv and left_out.csv;
+decisions.jsonl once it is reviewed, round.json from the second round on. A folder that has a config.yaml is a run, and can
+be resumed.
 """
 
 import csv
-import errno
 import fcntl
 import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from labelsieve.decisions.locks import WITHOUT_LOCKS
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
-from labelsieve.runs.validate import validate
-
-# How file systems say that they cannot lock a folder (network ones do): a run there goes on without the guard.
-WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class RunFolder:
@@ -39,6 +37,7 @@ class RunFolder:
         self.scores = path / "scores.npz"
         self.issues = path / "issues.csv"
         self.issues_parquet = path / "issues.parquet"
+        self.neighbours = path / "neighbours.npz"
         self.card = path / "README.md"
         self.report = path / "report.html"
         self.model = path / "model.safetensors"
@@ -49,12 +48,16 @@ class RunFolder:
         self.data_facts = path / "data.json"
         self.samples = path / "samples.csv"
         self.left_out = path / "left_out.csv"
+        self.round = path / "round.json"
         self.early_losses = path / "early_losses.npz"
         self.predictions = path / "predictions.npz"
 
     @classmethod
-    def create(cls, path: Path, config: Config) -> "RunFolder":
-        """A new folder with the configuration in it; whatever exists at `path` is left as it is and is an error."""
+    def create(cls, path: Path, config: Config, round_text: str | None = None) -> "RunFolder":
+        """A new folder with the configuration in it; whatever exists at `path` is left as it is and is an error.
+
+        `round_text` is what people decided before (see `runs/rounds.py`).
+        """
         folder = cls(path)
         with atomic.disk_errors(path):
             if folder.config.exists():
@@ -63,19 +66,24 @@ class RunFolder:
                 raise UsageError(f"{path}: it exists and is not a run; choose another --out")
             folder.checkpoints.mkdir(parents=True, exist_ok=True)
         try:
-            atomic.write_text(folder.config, to_yaml(config))
+            if round_text is not None:  # before the configuration, which makes the folder a run
+                atomic.write_text(folder.round, round_text)
+            folder.write_config(config)
         except BaseException:
             folder.discard()
             raise
         return folder
 
     def write_config(self, config: Config) -> None:
-        """Put another configuration in place, before anything has been trained."""
+        """Put another configuration in place, before anything has been trained. It names its round.json wherever it lies."""
+        if config.data.decisions is not None:
+            config = replace(config, data=replace(config.data, decisions=self.round.name))
         atomic.write_text(self.config, to_yaml(config))
 
     def is_bare(self) -> bool:
         """An empty folder, or what a process leaves that was killed before it could write the configuration."""
-        if not self.path.is_dir() or not {path.name for path in self.path.iterdir()} <= {"checkpoint", ".config.yaml.draft"}:
+        early = {"checkpoint", ".config.yaml.draft", "round.json", ".round.json.draft"}
+        if not self.path.is_dir() or not {path.name for path in self.path.iterdir()} <= early:
             return False
         return not self.checkpoints.exists() or (self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()))
 
@@ -102,6 +110,8 @@ class RunFolder:
         return self.environment.exists() or self.metrics.exists() or any(self.checkpoints.glob("epoch-*"))
 
     def read_config(self) -> Config:
+        from labelsieve.runs.validate import validate  # it knows the networks, and so needs torch
+
         try:
             config = from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
             validate(config)
@@ -109,7 +119,13 @@ class RunFolder:
             raise ToolError(f"{self.config}: cannot be read ({error}); restore it or start a new run") from None
         except UsageError as error:
             raise ToolError(f"{self.config}: {error}") from None
-        return config
+        return self.own(config)
+
+    def own(self, config: Config) -> Config:
+        """The configuration with this folder's own round.json in it, where it has one."""
+        if config.data.decisions is None:
+            return config
+        return replace(config, data=replace(config.data, decisions=str(self.round)))
 
     def discard(self) -> None:
         """Take back a folder that `create` has just made, and in which nothing has been trained."""

@@ -74,7 +74,8 @@ class Measure:
             return {}
         whole = self.truth.labels == self.data.labels
         right = [whole[rows] for rows in epoch.rows] or [whole] * len(masks)
-        line: dict[str, Any] = {"auc_loss": [diagnostics.auc(*pair) for pair in zip(epoch.by_loss, right)]}
+        line: dict[str, Any] = {"wrong_labels": int((~whole).sum())}
+        line |= {"auc_loss": [diagnostics.auc(*pair) for pair in zip(epoch.by_loss, right)]}
         if epoch.by_prototype:
             line["auc_prototype"] = [diagnostics.auc(*pair) for pair in zip(epoch.by_prototype, right)]
         measured = [diagnostics.precision_recall(*pair) for pair in zip(masks, right)]

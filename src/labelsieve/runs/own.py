@@ -15,7 +15,8 @@ from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
 from labelsieve.data.trusted import pinned_rows
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
-from labelsieve.runs.config import Config, PicturesConfig
+from labelsieve.runs.config import Config
+from labelsieve.runs.picture_choices import picture_options as picture_options
 
 CPU_SIZE = 64
 
@@ -37,33 +38,6 @@ class OpenedRows:
     pinned: Tensor | None
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
-
-
-def picture_options(config: PicturesConfig) -> PictureOptions:
-    def path(text: str | None) -> Path | None:
-        return None if text is None else Path(text).expanduser()
-
-    return PictureOptions(
-        image_column=config.image_column,
-        label_column=config.label_column,
-        id_column=config.id_column,
-        split_column=config.split_column,
-        root=path(config.root),
-        outside=config.outside,
-        encoding=config.encoding,
-        classes=config.classes,
-        skip_unlabelled=config.skip_unlabelled,
-        size=config.size,
-        fit=config.fit,
-        cache_dir=path(config.cache_dir),
-        by_content=config.by_content,
-        strict=config.strict,
-        workers=config.workers,
-        mirror=config.mirror,
-        labels_file=path(config.labels_file),
-        second_test=path(config.second_test),
-        incomplete=config.incomplete,
-    )
 
 
 def sized_for(options: PictureOptions, device: str) -> PictureOptions:
@@ -105,6 +79,7 @@ def check_files(config: Config) -> None:
     """A `ToolError` for a file that the settings name and that is not there, before any long work."""
     prior = config.training.prior
     named = {
+        "--decisions": config.data.decisions,
         "--trusted": config.data.trusted,
         "--prior": prior.removeprefix("file:") if prior.startswith("file:") else None,
         "--val": config.pictures.val,

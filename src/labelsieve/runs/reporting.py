@@ -16,6 +16,7 @@ from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.config import dotted_keys, value_at
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.rounds import rounds, table_of
 
 PICTURES = 144  # on a page, about
 EACH = (6, 12)  # of a class: at least, at most
@@ -56,6 +57,8 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
         curves=_curves(record),
         warmup=min(config.training.warmup, record.epochs_done) if config.method != "ce" else 0,
         notes=[*record.remarks, *dict.fromkeys(note for line in record.metrics for note in line.get("notes", ()))],
+        decided=int(found.decided.sum()),
+        rounds=table_of(rounds(folder)) if record.config.data.decisions is not None else ((), ()),
         left_out=() if rows is None else [(row.path, row.reason) for row in rows.left_out],
         settings={key: str(value_at(config, key)) for key in dotted_keys()},
         versions=_versions(record),
@@ -153,9 +156,9 @@ def _next_steps(found: Findings) -> list[str]:
     return [
         f"Look through the list from the top. It has {issues:,} issues; the table above says what to expect of how many.",
         f"Let the sure cases be corrected ({found.count('action', 'relabel'):,} to relabel, {found.count('action', 'drop'):,} to "
-        f"drop), or write your own decisions into a table with the columns id, action and label. The original data stay "
-        f"as they are, and changes.csv says what was changed and why.",
-        "Train again on the corrected data: what remains in doubt is then easier to tell.",
+        f"drop), or decide yourself, on the review page or in a table with the columns id, action and label. The original data "
+        f"stay as they are, and changes.csv says what was changed and why.",
+        "Train the next round on your decisions: what remains in doubt is then easier to tell, and only that is listed.",
     ]
 
 
@@ -165,4 +168,5 @@ def _next_commands(path: Path) -> list[str]:
         f"labelsieve apply {run} --out CORRECTED",
         f"labelsieve apply {run} --out CORRECTED --relabel-above 0.9 --drop-below 0.1",
         f"labelsieve apply {run} --out CORRECTED --decisions DECISIONS.csv",
+        f"labelsieve train --decisions {run} --out NEXT",
     ]

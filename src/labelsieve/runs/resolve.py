@@ -42,6 +42,30 @@ def resolve(
     return config
 
 
+def resolve_next(
+    base: Config,
+    source: str | None = None,
+    *,
+    named: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
+) -> Config:
+    """The configuration of a next round: that of the reviewed run, and what was said this time in place of it.
+
+    In a shorter run the warm-up is shortened with it, so that there is something left to find wrong labels in.
+    """
+    given = {full_key(key): value for key, value in (options or {}).items() if value is not None}
+    given |= parse_settings(settings)
+    said = (preset(named) if named else {}) | given
+    if "cleaner" not in said and str(said.get("method", "cpc")) != "cpc":
+        said["cleaner"] = "gmm-agn"
+    config = override(base, said if source is None else {"data.source": source} | said)
+    if "training.warmup" not in said and config.training.epochs < base.training.epochs:
+        config = override(config, {"training.warmup": min(config.training.warmup, max(1, config.training.epochs // 3))})
+    validate(config)
+    return config
+
+
 def _following(config: Config, said: Set[str], own: bool) -> dict[str, Any]:
     """What follows from other settings where nothing was said about it.
 

@@ -32,8 +32,10 @@ from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.measure import Measure, prototype_scores
+from labelsieve.runs.neighbours import neighbours
 from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_files
+from labelsieve.runs.rounds import round_of
 from labelsieve.runs.validate import validate_for
 from labelsieve.runs.weights import pretrained_tensors, start_from
 
@@ -83,7 +85,9 @@ def begin(path: Path, config: Config, watch: Watch | None = None, rows: Rows | N
     where a caller has them in memory; otherwise the configuration says where they are.
     """
     check_files(config)
-    folder = RunFolder.create(path, config)
+    begun = round_of(config)
+    folder = RunFolder.create(path, config, None if begun is None else begun.text())
+    config = folder.own(config)
     with folder.only_one():
         try:
             return _start(folder, config, watch, rows)
@@ -368,9 +372,10 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
     if epoch.seen and not epoch.rows:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
-        write_issues(
-            run.folder, label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
-        )
+        found = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
+        issues = found.with_decisions(run.rows.decided)
+        write_issues(run.folder, issues)
+        run.folder.write_arrays(run.folder.neighbours, neighbours(epoch, issues))
     _write_answers(run)
     _write_model(run)
 

@@ -2,6 +2,7 @@
 
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.data.pictures.options import FITS
+from labelsieve.decisions.settling import ON_CONFLICT
 from labelsieve.engine.device import PLACES
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
@@ -28,6 +29,7 @@ def validate(config: Config) -> None:
         choice("training.prior", config.training.prior, ("uniform", "given", "file:FILE"))
     if config.pretrained == "zoo" and not config.network.startswith("timm:"):
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
+    choice("data.on_conflict", config.data.on_conflict, ON_CONFLICT)
     choice("pictures.fit", config.pictures.fit, FITS)
     choice("training.epoch_draw", config.training.epoch_draw, DRAWS)
     choice("engine.pictures", config.engine.pictures, PLACES)

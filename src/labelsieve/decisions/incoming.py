@@ -1,0 +1,130 @@
+"""Decisions that come from elsewhere: rows of a file and what the run knows go in, entries for the log or every problem come out.
+
+What is already so is not said again, so that bringing in the same file twice changes nothing the second time.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, KEEP, LABELLING, RELABEL, UNSURE, Decision
+from labelsieve.decisions.state import State, states
+from labelsieve.errors import ToolError, suggest
+
+NAMED = 10  # problems that an error names
+NEAR = 20_000  # ids that are compared for a suggestion; more would take seconds
+ALSO = {"review": UNSURE}  # the word of issues.csv for what is in doubt
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the run said of a sample."""
+
+    given: str
+    suggested: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A row as it was read; `place` names it in errors. `action` is empty where only a label was chosen.
+
+    `key` tells the row from all others for good; it is empty where the source has none.
+    """
+
+    place: str
+    id: str
+    action: str
+    label: str | None
+    who: str
+    when: str
+    key: str = ""
+
+    @property
+    def outcome(self) -> tuple[str, str | None]:
+        return ("label", self.label) if self.action in LABELLING else (self.action, None)
+
+
+def entries(
+    rows: Sequence[Incoming], samples: Mapping[str, Sample], classes: Sequence[str], log: Iterable[Decision], place: str
+) -> list[Decision]:
+    """What is new in the rows, for the log; a `ToolError` with every problem where any row has one."""
+    told, problems = _checked(rows, samples, classes)
+    problems += _contradictions(told)
+    if problems:
+        more = [f"and {len(problems) - NAMED} more"] if len(problems) > NAMED else []
+        lines = "".join(f"\n  {line}" for line in [*problems[:NAMED], *more])
+        raise ToolError(f"{place}: {len(problems)} problem(s), so nothing was brought in:{lines}")
+    known = list(log)
+    by_key, now = {entry.key: entry for entry in known}, states(known)
+    found = []
+    for row in told:
+        entry = _entry(row, samples[row.id], by_key, now.get(row.id))
+        if entry is not None:
+            found.append(entry)
+            by_key[entry.key] = entry  # two rows of one file may claim one key, too
+    return found
+
+
+def _checked(rows: Sequence[Incoming], samples: Mapping[str, Sample], classes: Sequence[str]) -> tuple[list[Incoming], list[str]]:
+    """The rows with action and label filled in, and a line for each that is wrong."""
+    told: list[Incoming] = []
+    problems: list[str] = []
+    near, number = list(samples)[:NEAR], set(classes)
+    for row in rows:
+        if row.id not in samples:
+            like = suggest(row.id, near) if len(problems) < NAMED else ""
+            problems.append(f'{row.place}: there is no sample "{row.id}" in this run{like}')
+            continue
+        try:
+            told.append(_filled(row, samples[row.id], number))
+        except ValueError as error:
+            problems.append(f"{row.place}: {error}")
+    return told, problems
+
+
+def _filled(row: Incoming, sample: Sample, classes: set[str]) -> Incoming:
+    action, label = ALSO.get(row.action, row.action), row.label or None
+    if not action:  # a label alone
+        action = KEEP if label == sample.given else ACCEPT if label == sample.suggested else RELABEL
+    if action not in ACTIONS:
+        raise ValueError(f'unknown action "{row.action}"{suggest(action, ACTIONS)}; write {", ".join(ACTIONS)}')
+    if label is not None and label not in classes:
+        raise ValueError(f'label "{label}" is not one of {len(classes)} classes{suggest(label, sorted(classes))}')
+    if action not in LABELLING:
+        return Incoming(row.place, row.id, action, None, row.who, row.when, row.key)
+    meant = sample.given if action == KEEP else sample.suggested
+    if action in (KEEP, ACCEPT) and label not in (None, meant):
+        which = "given" if action == KEEP else "suggested"
+        raise ValueError(f'{action} means the {which} label "{meant}", and the row says "{label}"; write relabel')
+    return Incoming(row.place, row.id, action, label or meant, row.who, row.when, row.key)
+
+
+def _contradictions(told: Sequence[Incoming]) -> list[str]:
+    """Rows of one person on one sample that come to different things."""
+    first: dict[tuple[str, str], Incoming] = {}
+    problems = []
+    for row in told:
+        before = first.setdefault((row.id, row.who), row)
+        if before.outcome != row.outcome:
+            problems.append(f'{row.place}: "{row.id}" was decided otherwise by {row.who} in {before.place}; keep one')
+    return problems
+
+
+def _entry(row: Incoming, sample: Sample, by_key: Mapping[str, Decision], state: State | None) -> Decision | None:
+    """None where the log says so already: by the row's own key, or because it stands."""
+    same = by_key.get(row.key)
+    if same is not None and (same.id, same.outcome) == (row.id, row.outcome):
+        return None
+    standing = () if state is None else state.standing
+    if row.action == CLEAR and not standing:
+        return None
+    if row.outcome in {one.outcome for one in standing}:
+        return None
+    seen = None if state is None else state.last.seq
+    key = row.key
+    if not key or same is not None:  # no key of its own, or one that was edited since: it is new in the light of what stands
+        content = json.dumps([row.key, row.id, row.outcome, row.who, seen])
+        key = f"import-{hashlib.sha256(content.encode()).hexdigest()[:32]}"
+    return Decision(key, row.id, row.action, row.label, row.who, row.when, sample.score, seen)

@@ -1,0 +1,147 @@
+"""The append-only log of decisions in a run folder: entries go in, and are on the disk before `append` gives them back.
+
+Any number of processes and threads may write. A line that a killed process left half written is cut off by the next writer
+and unseen by readers; a write that the disk refuses leaves the log as it was. Appending reads only what others added since.
+"""
+
+import fcntl
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from labelsieve.decisions.decision import Decision, parse
+from labelsieve.decisions.locks import WITHOUT_LOCKS
+from labelsieve.errors import ToolError
+
+NAME = "decisions.jsonl"
+
+
+class DecisionLog:
+    """The log of the run in `folder`; the file is made by the first decision."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / NAME
+        self._guard = threading.RLock()
+        self._forget((0, 0))
+
+    def append(self, entries: list[Decision]) -> list[Decision]:
+        """The entries as they stand in the log, each with its seq. One whose key is known is not written again."""
+        if not entries:
+            return []
+        with self._guard, self._open(os.O_RDWR | os.O_CREAT | os.O_APPEND, fcntl.LOCK_EX) as handle:
+            self._catch_up(handle)
+            given: list[Decision] = []
+            fresh: dict[str, Decision] = {}
+            for entry in entries:
+                known = self._known.get(entry.key) or fresh.get(entry.key)
+                if known is None:
+                    known = fresh[entry.key] = replace(entry, seq=self._seq + len(fresh) + 1)
+                given.append(known)
+            self._write(handle, b"".join(entry.line() for entry in fresh.values()))
+            self._known |= fresh
+            self._seq += len(fresh)
+        return given
+
+    def since(self, offset: int) -> tuple[list[Decision], int]:
+        """The entries after byte `offset` (0: all), and the offset to ask with next time.
+
+        An offset at which no line begins belongs to another log: then all are given.
+        """
+        if not self.path.exists():
+            return [], 0
+        with self._guard, self._open(os.O_RDONLY, fcntl.LOCK_SH) as handle:
+            if offset < 0 or (offset and os.pread(handle, 1, offset - 1) != b"\n"):
+                offset = 0
+            return self._lines(handle, offset)
+
+    def all(self) -> list[Decision]:
+        return self.since(0)[0]
+
+    def _forget(self, file: tuple[int, int]) -> None:
+        self._file, self._offset = file, 0  # which file was read (device, inode), and how far
+        self._seq = 0  # of the last entry
+        self._known: dict[str, Decision] = {}  # by key
+
+    @contextmanager
+    def _open(self, flags: int, lock: int) -> Iterator[int]:
+        """The file, held against other processes; opened each time, so that a log that was put in its place is noticed."""
+        new = not self.path.exists()
+        handle = None
+        try:
+            # A link would lead out of the run folder, and a pipe would wait for ever.
+            handle = os.open(self.path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError("it is no plain file")
+            _hold(handle, lock)
+            if new and flags & os.O_CREAT:
+                _flush_folder(self.path.parent)
+            yield handle
+        except OSError as error:
+            raise self._refused(error) from None
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+    def _catch_up(self, handle: int) -> None:
+        """Read what others wrote, and cut off what a killed one left unfinished: we hold the lock, so nobody is writing it."""
+        facts = os.fstat(handle)
+        if (facts.st_dev, facts.st_ino) != self._file or facts.st_size < self._offset:
+            self._forget((facts.st_dev, facts.st_ino))
+        found, self._offset = self._lines(handle, self._offset)
+        for entry in found:
+            self._known.setdefault(entry.key, entry)
+            self._seq = max(self._seq, entry.seq)
+        if facts.st_size > self._offset:
+            os.ftruncate(handle, self._offset)
+
+    def _lines(self, handle: int, offset: int) -> tuple[list[Decision], int]:
+        size = os.fstat(handle).st_size
+        chunks, at = [], offset
+        while at < size and (chunk := os.pread(handle, min(size - at, 1 << 24), at)):
+            chunks.append(chunk)
+            at += len(chunk)
+        whole, newline, _ = b"".join(chunks).rpartition(b"\n")
+        if not newline:
+            return [], offset
+        place = f"{self.path}, line" if not offset else f"{self.path}, after byte {offset}, line"
+        entries = [parse(line, f"{place} {number}") for number, line in enumerate(whole.split(b"\n"), 1)]
+        return entries, offset + len(whole) + 1
+
+    def _write(self, handle: int, lines: bytes) -> None:
+        """Down to the disk; or, where it refuses, back to where the log was."""
+        try:
+            left = memoryview(lines)
+            while left:
+                left = left[os.write(handle, left) :]
+            os.fsync(handle)  # also where nothing is new: a killed process may have written it without coming this far
+        except OSError:
+            os.ftruncate(handle, self._offset)
+            raise
+        self._offset += len(lines)
+
+    def _refused(self, error: OSError) -> ToolError:
+        return ToolError(
+            f"{self.path}: could not be written or read ({error.strerror or error}); free some space or make the folder "
+            f"writable, and decide again: what was saved before is whole"
+        )
+
+
+def _hold(handle: int, lock: int) -> None:
+    try:
+        fcntl.flock(handle, lock)
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise
+
+
+def _flush_folder(path: Path) -> None:
+    """So that the new file's name outlives a power cut, too."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

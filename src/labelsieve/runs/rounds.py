@@ -1,0 +1,182 @@
+"""Rounds of review and training: a reviewed run goes in, what the next run begins with comes out (round.json in its folder).
+
+A round carries all decisions of the rounds before it: those its parent began with, and those in the parent's own log. The
+copy in the run folder is what training and resuming read, so that later decisions in the parent change nothing here.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from labelsieve.decisions.decision import DROP, LABELLING, Decision, from_facts
+from labelsieve.decisions.log import NAME, DecisionLog
+from labelsieve.decisions.settling import settled, took_back_more
+from labelsieve.decisions.state import states
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.runs.config import Config
+from labelsieve.runs.findings import read_findings, read_record
+from labelsieve.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """A line of the table of rounds. `decisions` are those the round's data had in them; counts of wrong labels are of `samples`.
+
+    `wrong`, `low`, `high` are estimated; `known_wrong` is counted, where true labels are known; accuracy is in percent.
+    """
+
+    round: int
+    run: str
+    samples: int
+    decisions: int
+    wrong: float
+    low: float
+    high: float
+    known_wrong: int | None = None
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A decision, the round in which it was made, and the label that the sample had before any."""
+
+    decision: Decision
+    round: int
+    given: str
+
+    @property
+    def used(self) -> bool:
+        return self.decision.action in (*LABELLING, DROP)
+
+
+@dataclass(frozen=True)
+class Round:
+    number: int
+    parent: str
+    before: tuple[RoundFacts, ...]
+    carried: tuple[Carried, ...]
+
+    @property
+    def used(self) -> int:
+        """Decisions that change or confirm something; "unsure" does neither."""
+        return sum(one.used for one in self.carried)
+
+    def text(self) -> str:
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+
+def round_of(config: Config) -> Round | None:
+    """What a run of this configuration begins with, None in the first round; from a reviewed run or a folder's round.json."""
+    if config.data.decisions is None:
+        return None
+    place = Path(config.data.decisions).expanduser()
+    return next_round(place, config.data.on_conflict) if place.is_dir() else read_round(place)
+
+
+def next_round(parent: Path, on_conflict: str) -> Round:
+    """The round after the one in `parent`, with the decisions in its log as they are now."""
+    folder = RunFolder.open(parent)
+    before = round_of(folder.read_config())
+    carried = decisions_in(folder, on_conflict)
+    if not carried:
+        raise UsageError(
+            f"{parent / NAME}: there are no decisions in it; review the run first (`labelsieve review {parent}`), or bring "
+            f"decisions in with `labelsieve decisions {parent} --from FILE`"
+        )
+    number = 1 if before is None else before.number
+    return Round(number + 1, str(parent.absolute()), tuple(rounds(folder)), tuple(carried.values()))
+
+
+def decisions_in(folder: RunFolder, on_conflict: str) -> dict[str, Carried]:
+    """{id: what was decided on it}, in this run's log and in the rounds before it."""
+    before, found = round_of(folder.read_config()), states(DecisionLog(folder.path).all())
+    carried = {one.decision.id: one for one in before.carried} if before is not None else {}
+    number = 1 if before is None else before.number
+    now = settled(found, on_conflict, str(folder.path / NAME))
+    given = {row["id"]: row["given_label"] for row in folder.read_issues()} if now else {}
+    for name, state in found.items():
+        if name in now:
+            if name not in given and name not in carried:
+                raise ToolError(f'{folder.path / NAME}: "{name}" is no sample of this run; the log belongs to another run')
+            was = carried[name].given if name in carried else given[name]
+            carried[name] = Carried(now[name], number, was)
+        elif name in carried and not state.conflict and took_back_more(state):
+            del carried[name]
+    return carried
+
+
+def read_round(path: Path) -> Round:
+    """The round that a run folder's round.json tells of."""
+    try:
+        facts: Any = json.loads(path.read_text(encoding="utf-8"))
+        before = tuple(_line(one) for one in facts["before"])
+        told = [(from_facts(one["decision"], str(path)), int(one["round"]), str(one["given"])) for one in facts["carried"]]
+        carried = tuple(Carried(*one) for one in told)
+        return Round(int(facts["number"]), str(facts["parent"]), before, carried)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ToolError(
+            f"{path}: the decisions that the run began with cannot be read ({type(error).__name__}); put the file back, or "
+            f"start the round again"
+        ) from None
+
+
+def _line(facts: Any) -> RoundFacts:
+    """Numbers are made numbers: the file may come from anywhere."""
+
+    def number(name: str, kind: type) -> Any:
+        return None if facts[name] is None else kind(facts[name])
+
+    return RoundFacts(
+        round=int(facts["round"]),
+        run=str(facts["run"]),
+        samples=int(facts["samples"]),
+        decisions=int(facts["decisions"]),
+        wrong=float(facts["wrong"]),
+        low=float(facts["low"]),
+        high=float(facts["high"]),
+        known_wrong=number("known_wrong", int),
+        accuracy=number("accuracy", float),
+    )
+
+
+def rounds(folder: RunFolder) -> list[RoundFacts]:
+    """Every round up to this run's own, which must have divided its labels."""
+    begun, found, record = round_of(folder.read_config()), read_findings(folder), read_record(folder)
+    count, share = len(found.score), found.share
+    known = record.final.get("wrong_labels")
+    if known is None and found.made_wrong is not None:
+        known = int(found.made_wrong.sum())
+    own = RoundFacts(
+        round=1 if begun is None else begun.number,
+        run=str(folder.path.absolute()),
+        samples=count,
+        decisions=0 if begun is None else begun.used,
+        wrong=count * share.share,
+        low=count * share.low,
+        high=count * share.high,
+        known_wrong=known,
+        accuracy=record.accuracies[-1][1] if record.accuracies else None,
+    )
+    return [own] if begun is None else [*begun.before, own]
+
+
+def table_of(found: Sequence[RoundFacts]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows for eyes; what is known in no round has no column."""
+    columns = {
+        "round": [str(one.round) for one in found],
+        "decisions used": [f"{one.decisions:,}" for one in found],
+        "samples": [f"{one.samples:,}" for one in found],
+        "wrong labels left, estimated": [f"{one.wrong:,.0f} ({one.low:,.0f} to {one.high:,.0f})" for one in found],
+        "known wrong": ["" if one.known_wrong is None else f"{one.known_wrong:,}" for one in found],
+        "accuracy": ["" if one.accuracy is None else f"{one.accuracy:.2f} %" for one in found],
+    }
+    shown = {name: values for name, values in columns.items() if any(values)}
+    return list(shown), [list(row) for row in zip(*shown.values())]
+
+
+def based_on(base: Config, parent: Path) -> Config:
+    """The settings of the reviewed run, for the next one: made noise stays the same noise, whatever seed follows."""
+    seed = base.seed if base.data.noise_seed is None and base.data.noise != "none" else base.data.noise_seed
+    return replace(base, data=replace(base.data, noise_seed=seed, decisions=str(parent.absolute())))
