@@ -13,7 +13,7 @@ from labelsieve.reproduce.speed import H200, Speed, from_bench, labelled_share, 
 from labelsieve.reproduce.tasks import Places, Settings, Task, tasks_for
 
 CIFAR100 = [job for job in TABLES["table3"]().jobs if job.name.startswith("cifar100")]
-ROUND = Speed("preact-resnet18", 32, 50_000, 25_000, 2.0, 5.0, 1.0, 10.0, "a machine")
+ROUND = Speed("preact-resnet18", 32, 50_000, 25_000, 2.0, 5.0, 1.0, 10.0, 0.5, "a machine")
 
 
 def make(jobs: list[Job], settings: Settings) -> list[Task]:
@@ -25,20 +25,21 @@ def test_a_runs_time_is_start_warm_up_and_mixed_epochs() -> None:
     assert phases(task) == (30, 420)
     assert labelled_share(task) == 0.35  # 10.9 % are right at 90 %, but more count as clean
     mixed = 1.0 + 4.0 * 0.35 * 50_000 / 25_000
-    assert seconds_of(task, ROUND) == pytest.approx(10 + 30 * 2.0 + 420 * mixed)
-    assert seconds_of(task, ROUND, shared=True) == pytest.approx(10 + 420 * mixed)
+    assert seconds_of(task, ROUND) == pytest.approx(10 + 30 * 2.5 + 420 * (mixed + 0.5))
+    assert seconds_of(task, ROUND, shared=True) == pytest.approx(10 + 420 * (mixed + 0.5))
 
 
 def test_a_subset_takes_its_share() -> None:
     (whole,), (part,) = make(CIFAR100[:1], Settings()), make(CIFAR100[:1], Settings(limit=5000))
-    assert seconds_of(part, ROUND) - 10 == pytest.approx((seconds_of(whole, ROUND) - 10) / 10)
+    always = 10 + 450 * 0.5  # the start, and all test pictures after every epoch
+    assert seconds_of(part, ROUND) - always == pytest.approx((seconds_of(whole, ROUND) - always) / 10)
 
 
 def test_siblings_pay_for_one_warm_up_and_unknown_speeds_are_not_counted() -> None:
     tasks = make(TABLES["table3"]().jobs, Settings())
     by_task, seconds = total(tasks, [ROUND])
     cifar = [by_task[task.name] for task in tasks if task.job.name.startswith("cifar100")]
-    assert cifar[0] is not None and cifar[1] is not None and cifar[0] - cifar[1] == pytest.approx(60) and cifar[1] == cifar[2]
+    assert cifar[0] is not None and cifar[1] is not None and cifar[0] - cifar[1] == pytest.approx(75) and cifar[1] == cifar[2]
     assert {by_task[task.name] for task in tasks if task.job.source in ("webvision", "clothing1m")} == {None}
     assert seconds == pytest.approx(sum(value for value in by_task.values() if value is not None))
 
@@ -79,15 +80,17 @@ def test_a_bench_file_gives_its_speed_and_another_file_is_named(tmp_path: Path) 
     facts = {"device": "cuda (made)", "shape": shape, "parts_s": parts, "epoch_s": 5.0, "startup_s": 10.0}
     (tmp_path / "bench.json").write_text(json.dumps(facts))
     found = from_bench(tmp_path / "bench.json")
-    assert (found.warm_up_s, found.mixed_s, found.fixed_s, found.start_s) == (2.0, 5.0, pytest.approx(1.0), 10.0)
-    assert "cuda (made)" in found.source and found.fits(CIFAR100[0])
+    assert (found.warm_up_s, found.mixed_s, found.fixed_s, found.start_s) == (2.0, 5.0, pytest.approx(0.8), 10.0)
+    assert found.test_s == pytest.approx(0.2) and "cuda (made)" in found.source and found.fits(CIFAR100[0])
     large = {"device": "cuda (made)", "network": "resnet50", "together_ms": 100.0, "gathered_per_s": 4000.0}
     (tmp_path / "large.json").write_text(json.dumps(large))
     web = from_bench(tmp_path / "large.json")
     (task,) = make([job for job in TABLES["table3"]().jobs if job.name == "webvision+cpc-awr"], Settings())
     assert web.fits(task.job) and not web.fits(CIFAR100[0])
     assert web.mixed_s == pytest.approx(2 * 500 * 0.1 + 64_000 / 4000)
-    assert web.mixed(task) == pytest.approx(16 + 0.6 * 32_000 / 16_000 * 100)  # 60 % of the labels count as clean
+    assert web.mixed(task) == pytest.approx(
+        16 * (1 + 5000 / 32_000) + 0.6 * 32_000 / 16_000 * 100
+    )  # 60 % of the labels count as clean
     (tmp_path / "bench.json").write_text("{}")
     for name in ("bench.json", "none.json"):
         with pytest.raises(ToolError, match="bench --json"):

@@ -289,14 +289,14 @@ def _three(one: Final | None) -> str:
 
 def say_prototypes(runs: Sequence[Path]) -> None:
     """The prototypes as classifier beside the networks, for runs that are there."""
-    grid = Grid(title="Accuracy on test pictures, percent: last / mean of last 10 / best", title_justify="left")
-    for name in ("run", "prototypes", "both networks"):
-        grid.add_column(name, justify="left" if name == "run" else "right")
+    grid = Grid(title="Accuracy on test pictures, percent: last / mean of last 10 / best", title_justify="left", box=None)
+    for name in ("prototypes", "both networks", "run"):
+        grid.add_column(name, justify="left" if name == "run" else "right", overflow="fold")
     for path in runs:
         record = read_record(RunFolder.open(path))
         found = [final(record, f"accuracy.{name}") for name in ("prototypes", "both")]
         if found[0] is None:
             raise UsageError(f"{path}: no accuracy of prototypes was measured; its cleaner has none, or it has no test pictures")
-        grid.add_row(str(path), *(_three(one) for one in found))
+        grid.add_row(*(_three(one) for one in found), str(path))
     console.print(grid)
     console.print("The paper: 78.44 on WebVision's first 50 classes.")

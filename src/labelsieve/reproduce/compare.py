@@ -76,8 +76,10 @@ def _auc(record: Record) -> dict[str, float]:
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """The ends of the paths, as long as they need be to differ."""
+    """The ends of the paths, as long as they need be to differ, without what all of them end in (`a/seed0`, `b/seed0`)."""
     parts = [path.resolve().parts for path in paths]
+    while len({part[-1] for part in parts}) == 1 and all(len(part) > 1 for part in parts):
+        parts = [part[:-1] for part in parts]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-length:]) for part in parts]
         if len(set(names)) == len(names):

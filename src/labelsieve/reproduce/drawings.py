@@ -77,7 +77,8 @@ def losses_figure(found: Sequence[Density], shares: dict[str, float | None], wor
     axes.set(xlabel="cross-entropy at the end of the warm-up", ylabel="density", xlim=(0, found[0].loss[-1]))
     axes.set_ylim(0, 1.2 * max(float(one.high.max()) for one in found))  # room for the legend
     axes.legend(loc="upper right")
-    return _captioned(figure, f"{words}. Line: mean over classes; band: 95 % of classes; p < 0.05, Kolmogorov-Smirnov")
+    band = "line: mean over classes; band: 95 % of them; differ: p < 0.05, Kolmogorov-Smirnov"
+    return _captioned(figure, f"{words}\n{band}")
 
 
 def lines_figure(panels: Sequence[tuple[str, Sequence[Line]]], warmup: int, words: str) -> Any:
@@ -101,6 +102,7 @@ def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
             axes.fill_between(line.epochs, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
     axes.axvspan(0, warmup, color="#000000", alpha=0.05, linewidth=0)
     axes.set(xlabel="epoch", ylabel=name, xlim=(0, last))
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.annotate(
         "warm-up", (warmup / 2, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points",
         ha="center", va="bottom", fontsize=6.5, color=GREY,
@@ -109,5 +111,5 @@ def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
 
 def _captioned(figure: Any, words: str) -> Any:
     """What was run stands small below the drawing, so that a picture that travels alone still says so."""
-    figure.supxlabel(words, fontsize=6.2, color=GREY, wrap=True)
+    figure.supxlabel(words, fontsize=6.2, color=GREY)
     return figure

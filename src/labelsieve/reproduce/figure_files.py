@@ -96,8 +96,8 @@ def draw_all(group: Group, out: Path) -> Drawn:
     warmup = max((r.config.training.warmup for r in group.records if r.config.method != "ce"), default=0)
     draw_lines(group, out, drawn, f"{group.name}-auc", [("AUC, clean against wrong labels", auc_lines(group.records))], warmup)
     panels = [
-        ("KL divergence, mixture from prototypes", agreement_lines(group.records, "divergence")),
-        ("share decided alike", agreement_lines(group.records, "consistency")),
+        ("KL divergence of both cleaners", agreement_lines(group.records, "divergence")),
+        ("labels judged alike, share", agreement_lines(group.records, "consistency")),
     ]
     draw_lines(group, out, drawn, f"{group.name}-agreement", panels, warmup)
     return drawn

@@ -68,6 +68,10 @@ def _too_small(known: list[Job], unknown: list[Job], settings: Settings, make: M
     least = settings if settings.epochs else _lengths(known[:1], settings, make)[0]
     seconds = _seconds(known[:1], least, make, speeds)
     return (
-        f"nothing fits this budget: {known[0].name} takes about {seconds / 60:.1f} min at {least.epochs_of(known[0])} epochs; "
+        f"nothing fits this budget: {known[0].name} takes about {_about(seconds)} at {least.epochs_of(known[0])} epochs; "
         f"give a larger --budget, a smaller --limit, or other --cells"
     )
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

@@ -13,19 +13,21 @@ from typing import Any
 import torch
 
 from labelsieve.benchmark.speed import Clock, epoch, made_rows
+from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.stages import Division, warm_up
 from labelsieve.reproduce.cells import Job
 from labelsieve.reproduce.tasks import Task
 from labelsieve.reproduce.warm_ups import warm_up_key
 from labelsieve.runs.assemble import parts_for
-from labelsieve.runs.config import Config, override
+from labelsieve.runs.config import override
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.lengths import epochs_of
 
 TINY = {"cifar10": (32, 10), "cifar100": (32, 100), "fashion-mnist": (28, 10), "digits": (8, 10)}  # pixels, classes
 SIDES = TINY | {"webvision": (224, 50), "clothing1m": (224, 14)}
-FIXED = ("gather evidence, both networks", "mixtures, both networks", "stage 1, both networks", "test evaluation, both networks")
+FIXED = ("gather evidence, both networks", "mixtures, both networks", "stage 1, both networks")
+TESTED = 10_000  # test pictures of the small sets
 LEAST_LABELLED = 0.35  # at 90 % noise the division took 28 to 53 % of the labels as clean (LOG.md)
 
 
@@ -41,17 +43,18 @@ class Speed:
     mixed_s: float
     fixed_s: float  # of the mixed epoch: what does not grow with `labelled`
     start_s: float  # before the first epoch
+    test_s: float  # of looking at the test pictures after every epoch; 0 where the others hold it
     source: str  # in words
 
     def fits(self, job: Job) -> bool:
         return self.network == job.network and job.source in SIDES
 
     def warm_up(self, task: Task) -> float:
-        return self.warm_up_s * self._scale(task)
+        return self.test_s + self.warm_up_s * self._scale(task)
 
     def mixed(self, task: Task) -> float:
         grown = labelled_share(task) * _samples(task) / max(self.labelled, 1)
-        return self.fixed_s * self._scale(task) + (self.mixed_s - self.fixed_s) * grown * self._area(task)
+        return self.test_s + self.fixed_s * self._scale(task) + (self.mixed_s - self.fixed_s) * grown * self._area(task)
 
     def _area(self, task: Task) -> float:
         return (SIDES[task.job.source][0] / self.side) ** 2
@@ -61,7 +64,7 @@ class Speed:
 
 
 H200 = Speed(
-    *("preact-resnet18", 32, 50_000, 25_000, 2.121, 4.268, 0.317 + 0.013 + 0.127 + 0.063, 26.0),
+    *("preact-resnet18", 32, 50_000, 25_000, 2.121, 4.268, 0.317 + 0.013 + 0.127, 26.0, 0.063),
     source="one NVIDIA H200, as measured in RESULTS.md (`labelsieve bench`)",
 )
 
@@ -128,13 +131,14 @@ def from_bench(path: Path) -> Speed:
         fixed = sum(float(parts[name]) for name in FIXED)
         counts = int(shape["samples"]), int(shape["labelled"])
         times = warm, float(facts["epoch_s"]), fixed, float(facts["startup_s"])
+        tested = float(parts["test evaluation, both networks"]) * TESTED / max(counts[0] // 5, 1)
     except FileNotFoundError:
         raise ToolError(f"{path}: no such file; write it with `labelsieve bench --json {path}`") from None
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise ToolError(
             f"{path}: no file of `labelsieve bench --json` ({type(error).__name__} {error}); write it again"
         ) from None
-    return Speed(network, side, *counts, *times, source=f"{facts['device']}, {path}")
+    return Speed(network, side, *counts, *times, tested, source=f"{facts['device']}, {path}")
 
 
 def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
@@ -146,7 +150,17 @@ def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
     looking = 2 * drawn / float(facts["gathered_per_s"])
     mixed = 2 * (drawn // 2 // 32) * step + looking
     return Speed(
-        *(str(facts["network"]), 224, drawn, drawn // 2, 2 * (drawn // 64) * step / 2, mixed, looking, 60.0),
+        *(
+            str(facts["network"]),
+            224,
+            drawn,
+            drawn // 2,
+            2 * (drawn // 64) * step / 2,
+            mixed,
+            looking,
+            60.0,
+            looking * 5000 / drawn,
+        ),
         source=f"{facts['device']}, {path} (one step, not an epoch)",
     )
 
@@ -169,23 +183,30 @@ def from_runs(tasks: Sequence[Task]) -> list[Speed]:
         side = SIDES[task.job.source][0]
         times = median(warm), median(mixed), 0.1 * median(mixed), max(0.0, warm[0] - median(warm))
         source = f"{record.environment.get('device', 'this machine')}, epochs of {task.folder.path}"
-        found[task.job.network] = Speed(task.job.network, side, samples, labelled, *times, source=source)
+        found[task.job.network] = Speed(task.job.network, side, samples, labelled, *times, 0.0, source=source)
     return list(found.values())
 
 
 def measured_here(task: Task, device: str | None) -> Speed:
-    """Time one warm-up epoch and one mixed epoch of this network on a few made pictures."""
+    """Time one warm-up epoch and one mixed epoch of this network on a few made pictures; on a CPU, on very few."""
     side, classes = TINY[task.job.source]
     shape = (1 if task.job.source in ("fashion-mnist", "digits") else 3, side, side)
-    config: Config = override(task.config, {"device": device or task.config.device})
-    rows = made_rows(8 * config.training.batch, classes, shape)
-    samples = len(rows.data)
-    parts = parts_for(config, rows)
+    config = override(task.config, {"device": device or task.config.device})
+    batches, cpu = 8, choose_device(config.device).type == "cpu"
+    if cpu:
+        batch, batches = (min(config.training.batch, 32), 8) if config.network == "small" else (8, 2)
+        config = override(config, {"training.batch": batch, "training.warmup_batch": batch})
+    rows = made_rows(batches * config.training.batch, classes, shape)
+    samples, parts = len(rows.data), parts_for(config, rows)
     clock = Clock(parts.engine.device)
     division = Division(torch.ones(samples), torch.arange(samples) < samples // 2)
     start = clock.once(lambda: warm_up(parts.learners[0], parts.recipe, 0, parts.engine))
-    warm = clock.seconds(lambda: [warm_up(each, parts.recipe, 0, parts.engine) for each in parts.learners], 1)
-    mixed = clock.seconds(lambda: epoch(parts, division), 1)
-    fixed = clock.seconds(lambda: [parts.engine.gather(each) for each in parts.learners], 1)
+    warm = clock.once(lambda: [warm_up(each, parts.recipe, 0, parts.engine) for each in parts.learners])
+    if not cpu:
+        epoch(parts, division)  # the first one prepares its steps
+    mixed = clock.once(lambda: epoch(parts, division))
+    fixed = clock.once(lambda: [parts.engine.gather(each) for each in parts.learners])
+    tested = fixed / samples * min(task.config.data.test_limit or TESTED, TESTED)
     words = f"this machine ({parts.engine.device}), measured just now on {samples:,} made pictures"
-    return Speed(config.network, side, samples, samples // 2, warm, mixed, fixed, max(0.0, start - warm / 2), source=words)
+    times = warm, mixed, fixed, max(0.0, start - warm / 2), tested
+    return Speed(config.network, side, samples, samples // 2, *times, source=words)

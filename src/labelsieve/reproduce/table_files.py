@@ -91,12 +91,15 @@ def _number(value: float | None) -> str:
 
 def as_page(spec: Table, results: Sequence[CellResult], command: str, made_with: str) -> str:
     shown = [[cell or None for cell in cells_of(result)] for result in results]
-    body = table(HEADER, shown, words=(0, 1, len(HEADER) - 1)) + paragraph(EXPLAINED, "note")
+    # Two tables, for one of eleven columns fits no page.
+    numbers = table(("cell", *HEADER[2:7]), [[f"{row[0]}, {row[1]}", *row[2:7]] for row in shown])
+    runs = table(("cell", *HEADER[7:]), [[f"{row[0]}, {row[1]}", *row[7:]] for row in shown], words=(0, 4))
     header, rows = grid(results)
     words = "Paper / best of ours; a dash: not published, or not run."
     sections = [
         Section("Paper and ours", table(header, rows) + paragraph(words, "note")),
-        Section("Cell by cell", body),
+        Section("Cell by cell", numbers + paragraph(EXPLAINED, "note")),
+        Section("How they were run", runs),
         Section("Command", commands([command]) + paragraph(f"{made_with}.", "note")),
     ]
     return page(spec.title, spec.note or lead(results), sections)
