@@ -1,9 +1,9 @@
-# Verbs: make demo | test | test-slow | format | clean. Each sets up what it needs.
+# Verbs: make demo | reproduce-small | test | test-slow | format | clean. Each sets up what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-slow lint types format clean
+.PHONY: setup demo reproduce-small test test-slow lint types format clean
 
 setup: $(VENV)/.done
 
@@ -16,6 +16,11 @@ $(VENV)/.done: pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/labelsieve demo
+
+# Figures and a shortened table 3 on Fashion-MNIST, on a CPU. A second call goes on, or only writes the table again.
+reproduce-small: setup
+	$(BIN)/labelsieve reproduce small --seeds 1 --out runs/small
+	$(BIN)/labelsieve reproduce figures runs/small
 
 test: lint types
 	$(BIN)/pytest -m "not slow and not gpu"

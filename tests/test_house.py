@@ -12,7 +12,7 @@ import labelsieve
 PACKAGE = Path(labelsieve.__file__ or "").parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 PURE = ("equations", "mixmatch", "mixture", "evidence", "streams", "momentum")
-UPPER = ("runs", "cli", "report", "issues", "review", "benchmark", "exports", "decisions")
+UPPER = ("runs", "cli", "report", "issues", "review", "benchmark", "exports", "decisions", "reproduce")
 # What each room of the lower house may import of ours, besides itself and labelsieve.errors.
 BELOW = {"method": (), "nets": (), "data": (), "engine": ("data", "method", "nets")}
 BANNED_NAMES = {"utils", "helpers", "common", "base", "util", "helper", "misc"}

@@ -191,6 +191,7 @@ OUT_OF_RANGE = {
     "output.checkpoint_seconds": -1,
     "output.history_mib": -1,
     "data.limit": 1,
+    "data.test_limit": 1,
     "pictures.size": 3,
     "pictures.workers": 0,
     "pictures.fit": "stretch",

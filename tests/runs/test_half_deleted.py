@@ -37,7 +37,7 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("name", sorted(FILES - {"timings.jsonl"}))
+@pytest.mark.parametrize("name", sorted(FILES - {"timings.jsonl", "neighbours.npz"}))
 def test_a_done_run_without_one_of_its_files(done: Path, finished: Path, name: str) -> None:
     remove(done / name)
     mended = {
@@ -49,7 +49,11 @@ def test_a_done_run_without_one_of_its_files(done: Path, finished: Path, name: s
         "model.json",
         "issues.parquet",
         "README.md",
+        "predictions.npz",
     }
+    if name == "early_losses.npz":  # for one figure only: a run is whole without it
+        assert take_up(done).done
+        return
     if name in mended:
         assert take_up(done).done and (done / name).is_file()
         assert contents(done) == contents(finished)

@@ -13,6 +13,7 @@ from labelsieve.data.noisy_data import Truth
 from labelsieve.runs import train
 from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.config import Config
+from labelsieve.runs.early import read_early_losses
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.model import load_model
 from runs.tiny import FILES, arrays_file, contents, tiny_config, whole
@@ -110,7 +111,9 @@ def test_true_labels_reach_nothing_that_trains_or_cleans(
     whole(tmp_path / "run", tiny_config(source))
     told, other = contents(finished), contents(tmp_path / "run")
     differing = {name for name in told if told[name] != other[name]}
-    assert differing == {"metrics.jsonl"}
+    assert differing == {"metrics.jsonl", "early_losses.npz"}
+    early = [read_early_losses(RunFolder(path)) for path in (finished, tmp_path / "run")]
+    assert np.array_equal(early[0].loss, early[1].loss) and np.array_equal(early[0].given, early[1].given)
     measured = {"auc_loss", "auc_prototype", "clean_precision", "clean_recall", "wrong_labels"}
     for one, two in zip(records(finished), records(tmp_path / "run")):
         assert {name for name in one if one[name] != two[name]} <= measured

@@ -79,7 +79,8 @@ def measure(config: Config, rows: Rows, labelled: int, say: Callable[[str], None
     parts = parts_for(config, rows)
     clock = Clock(parts.engine.device)
     recipe = parts.recipe
-    result = Bench(device_words(parts), {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch})
+    shape = {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch}
+    result = Bench(device_words(parts), shape | {"network": config.network, "picture": list(rows.data.shape)})
     first_batch = parts.engine.weak(torch.arange(recipe.warmup_batch), torch.Generator())
     _first_step(parts, first_batch)
     clock.once(lambda: None)

@@ -10,6 +10,7 @@ from labelsieve.cli import (
     bench,
     bench_cleanlab,
     bench_review,
+    compare,
     decisions,
     demo,
     doctor,
@@ -19,7 +20,9 @@ from labelsieve.cli import (
     predict,
     presets,
     report,
+    reproduce,
     resume,
+    review,
     train,
 )
 from labelsieve.errors import ToolError
@@ -60,9 +63,12 @@ app.command("resume")(resume.resume)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
+app.command("review")(review.review)
 app.command("apply", cls=apply.WithBareDecisions)(apply.apply)
 app.command("decisions")(decisions.decisions)
 app.command("export")(export.export)
+app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

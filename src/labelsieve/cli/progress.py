@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -50,21 +50,22 @@ class Stopper:
             restore()
 
 
-def follow(run: Run, limit: float | None = None, title: str = "") -> bool:
-    """Train the run and show it; True when it is done, False when it stopped early and can go on."""
+def follow(run: Run, limit: float | None = None, title: str = "", after: Callable[[Step], None] = lambda step: None) -> bool:
+    """Train the run and show it; True when it is done, False when it stopped early and can go on. `after` sees each epoch."""
     stopper = Stopper(limit)
     with stopper.listening():
         if console.is_terminal:
-            _with_bar(run, stopper, title)
+            _with_bar(run, stopper, title, after)
         else:
             for step in drive(run, stopper):
+                after(step)
                 if step.record["phase"] != "final":
                     console.print(f"{title}{' ' if title else ''}{line(step)}")
                 _say(step)
     return run.done
 
 
-def _with_bar(run: Run, stopper: Stopper, title: str) -> None:
+def _with_bar(run: Run, stopper: Stopper, title: str, after: Callable[[Step], None]) -> None:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -74,6 +75,7 @@ def _with_bar(run: Run, stopper: Stopper, title: str) -> None:
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(title or "training", total=run.parts.recipe.epochs, completed=run.epoch, state="")
         for step in drive(run, stopper):
+            after(step)
             bar.update(task, completed=step.epoch, state=line(step))
             _say(step)
 

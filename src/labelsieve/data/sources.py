@@ -115,3 +115,15 @@ def limited(collection: Collection, limit: int) -> Collection:
     truth = None if collection.truth is None else Truth(collection.truth.labels[rows])
     paths = None if collection.paths is None else tuple(collection.paths[row] for row in rows.tolist())
     return replace(collection, train=collection.train.rows(rows), truth=truth, paths=paths)
+
+
+def tested_on(collection: Collection, limit: int) -> Collection:
+    """The collection with `limit` of its test pictures, a fixed choice by class; without test pictures, as it is."""
+    held = collection.test
+    if held is None or limit >= len(held.labels):
+        return collection
+    present = len(held.labels.unique())
+    if limit < present:
+        raise UsageError(f"a limit of {limit} cannot hold {present} classes of test pictures; give one for each")
+    rows = torch.from_numpy(stratified_rows(held.labels.numpy(), limit, Draws(SUBSET_STREAM, SUBSET_SEED)))
+    return replace(collection, test=replace(held, images=held.images[rows], labels=held.labels[rows]))

@@ -15,7 +15,7 @@ from labelsieve.method.learner import Learner
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config
 from labelsieve.runs.evaluate import measured
-from labelsieve.runs.model import built
+from labelsieve.runs.model import Model, built
 from labelsieve.runs.outcome import model_facts, model_tensors
 
 
@@ -48,11 +48,15 @@ def better(best: Chosen | None, record: Mapping[str, Any], learners: Sequence[Le
     return Chosen(record["epoch"], record["validation"]["both"], tensors)
 
 
+def model_of(chosen: Chosen, config: Config, rows: Rows, learners: Sequence[Learner], device: torch.device) -> Model:
+    """The chosen networks, ready to look at pictures."""
+    return built(model_facts(config, learners, rows.collection), dict(chosen.tensors), device)
+
+
 def tested(chosen: Chosen, config: Config, rows: Rows, learners: Sequence[Learner], device: torch.device) -> dict[str, Any]:
     """What the final record says of the chosen model: its epoch, and its accuracy on the test pictures, met here only."""
     record: dict[str, Any] = {"chosen_epoch": chosen.epoch, "chosen_validation": chosen.accuracy}
-    model = built(model_facts(config, learners, rows.collection), dict(chosen.tensors), device)
-    batch = config.engine.eval_batch
+    model, batch = model_of(chosen, config, rows, learners, device), config.engine.eval_batch
     if rows.test is not None and rows.test is not rows.val:
         record["accuracy"] = measured(model, rows.test, batch)
     if rows.collection.also:

@@ -7,6 +7,7 @@ suggest the nearest one.
 import types
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
@@ -21,6 +22,7 @@ T = TypeVar("T")
 class DataConfig:
     source: str = "digits"  # as on the command line: cifar10:PATH, arrays:FILE.npz, ...
     limit: int | None = None  # train on a fixed, class-stratified subset of this size
+    test_limit: int | None = None  # measure accuracy on such a subset of the test pictures
     noise: str = "none"  # wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...
     noise_seed: int | None = None  # None: the run's seed
     trusted: str | None = None  # a file of ids whose labels are surely right: always taken as clean
@@ -135,11 +137,16 @@ class Config:
     output: OutputConfig = field(default_factory=OutputConfig)
 
 
-def dotted_keys(kind: Any = Config, prefix: str = "") -> dict[str, Any]:
+@cache
+def dotted_keys() -> dict[str, Any]:
     """Every settable key with its type: {"training.batch": int, ...}."""
+    return _keys_of(Config, "")
+
+
+def _keys_of(kind: Any, prefix: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
-        found |= dotted_keys(hint, f"{prefix}{name}.") if is_dataclass(hint) else {f"{prefix}{name}": hint}
+        found |= _keys_of(hint, f"{prefix}{name}.") if is_dataclass(hint) else {f"{prefix}{name}": hint}
     return found
 
 

@@ -18,6 +18,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "compare": ("cleanlab",),
     "frames": ("pandas",),
+    "figures": ("matplotlib",),
+    "review": ("fastapi", "uvicorn"),
 }
 
 

@@ -1,9 +1,10 @@
 """The run folder: one place for what a run was told, what it did and what came out. Every write is atomic.
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
-issues.csv (and .parquet), estimate.json, model.safetensors + model.json, README.md; of one's own pictures also data.json,
-samples.csv and left_out.csv; decisions.jsonl once it is reviewed, round.json from the second round on. A folder
-that has a config.yaml is a run, and can be resumed.
+issues.csv (and .parquet), neighbours.npz, estimate.json, model.safetensors + model.json, README.md, early_losses.npz,
+predictions.npz (where there are test pictures); of one's own pictures also data.json, samples.csv and left_out.csv;
+decisions.jsonl once it is reviewed, round.json from the second round on. A folder that has a config.yaml is a run, and can
+be resumed.
 """
 
 import csv
@@ -23,7 +24,6 @@ from labelsieve.decisions.locks import WITHOUT_LOCKS
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
-from labelsieve.runs.validate import validate
 
 
 class RunFolder:
@@ -37,6 +37,7 @@ class RunFolder:
         self.scores = path / "scores.npz"
         self.issues = path / "issues.csv"
         self.issues_parquet = path / "issues.parquet"
+        self.neighbours = path / "neighbours.npz"
         self.card = path / "README.md"
         self.report = path / "report.html"
         self.model = path / "model.safetensors"
@@ -48,6 +49,8 @@ class RunFolder:
         self.samples = path / "samples.csv"
         self.left_out = path / "left_out.csv"
         self.round = path / "round.json"
+        self.early_losses = path / "early_losses.npz"
+        self.predictions = path / "predictions.npz"
 
     @classmethod
     def create(cls, path: Path, config: Config, round_text: str | None = None) -> "RunFolder":
@@ -107,6 +110,8 @@ class RunFolder:
         return self.environment.exists() or self.metrics.exists() or any(self.checkpoints.glob("epoch-*"))
 
     def read_config(self) -> Config:
+        from labelsieve.runs.validate import validate  # it knows the networks, and so needs torch
+
         try:
             config = from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
             validate(config)

@@ -11,12 +11,13 @@ from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.opening import Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.survey import Progress
-from labelsieve.data.sources import OWN, limited, open_data, open_own
+from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
 from labelsieve.data.trusted import pinned_rows
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.nets import check_name as check_network
-from labelsieve.runs.config import Config, PicturesConfig
+from labelsieve.runs.config import Config
+from labelsieve.runs.picture_choices import picture_options as picture_options
 
 CPU_SIZE = 64
 
@@ -38,33 +39,6 @@ class OpenedRows:
     pinned: Tensor | None
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
-
-
-def picture_options(config: PicturesConfig) -> PictureOptions:
-    def path(text: str | None) -> Path | None:
-        return None if text is None else Path(text).expanduser()
-
-    return PictureOptions(
-        image_column=config.image_column,
-        label_column=config.label_column,
-        id_column=config.id_column,
-        split_column=config.split_column,
-        root=path(config.root),
-        outside=config.outside,
-        encoding=config.encoding,
-        classes=config.classes,
-        skip_unlabelled=config.skip_unlabelled,
-        size=config.size,
-        fit=config.fit,
-        cache_dir=path(config.cache_dir),
-        by_content=config.by_content,
-        strict=config.strict,
-        workers=config.workers,
-        mirror=config.mirror,
-        labels_file=path(config.labels_file),
-        second_test=path(config.second_test),
-        incomplete=config.incomplete,
-    )
 
 
 def sized_for(options: PictureOptions, device: str) -> PictureOptions:
@@ -92,6 +66,8 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     whole = found.train.ids
     if config.data.limit is not None:
         found = limited(found, config.data.limit)
+    if config.data.test_limit is not None:
+        found = tested_on(found, config.data.test_limit)
     pinned = None
     if config.data.trusted is not None:
         absent = {row.id for row in left_out} | (set(whole) - set(found.train.ids))

@@ -18,7 +18,7 @@ from labelsieve.runs.environment import environment
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.outcome import write_parquet
 from labelsieve.runs.own import Watch
-from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_model
+from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_answers, keep_model, save
 from labelsieve.runs.validate import validate_for
 
 
@@ -57,6 +57,8 @@ def _mend(run: Run) -> None:
         return
     if not folder.metrics.exists():
         folder.write_lines(folder.metrics, run.metrics)
+    if not folder.predictions.exists():
+        keep_answers(run)
     if not (folder.model.exists() and folder.model_facts.exists()):
         keep_model(run)
     lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
@@ -69,6 +71,18 @@ def _mend(run: Run) -> None:
         write_parquet(folder)
     if not folder.card.exists():
         write_card(folder)
+
+
+def start_at(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:
+    """Put a run that has not begun where another stood that did the same so far; it goes on as if it had come there itself."""
+    if run.epoch or fingerprint(run.rows) != saved.facts.get("fingerprint"):
+        raise ToolError(f"{run.folder.path}: it has begun or has other data, so it cannot start where another run stood")
+    with run.folder.only_one():
+        _restore(run, saved)
+        run.timings = list(timings)
+        run.folder.write_lines(run.folder.metrics, run.metrics)
+        run.folder.write_lines(run.folder.timings, run.timings)
+        save(run)
 
 
 def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:

@@ -24,16 +24,18 @@ from labelsieve.runs.choice import better, check_choice, tested
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import write_data_facts
 from labelsieve.runs.decide import Decision, decide, left_open, seen_after_warm_up
+from labelsieve.runs.early import write_early_losses
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.label_score import shares_of_given
 from labelsieve.runs.measure import Measure
+from labelsieve.runs.neighbours import neighbours
 from labelsieve.runs.outcome import label_issues, write_issues, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_names
 from labelsieve.runs.restore import go_on
 from labelsieve.runs.rounds import round_of
-from labelsieve.runs.run import Run, assemble, follow, keep_model, save
+from labelsieve.runs.run import Run, assemble, follow, keep_answers, keep_model, save
 from labelsieve.runs.validate import validate_for
 from labelsieve.runs.weights import pretrained_tensors, start_from
 
@@ -123,6 +125,8 @@ def drive(
             if epoch.phase == "final" and run.chosen is not None:
                 record |= tested(run.chosen, run.config, run.rows, run.parts.learners, run.parts.engine.device)
             watch(epoch)
+            if epoch.seen and epoch.index == run.parts.recipe.warmup:
+                write_early_losses(run.folder, epoch, run.rows.data, run.rows.truth)
             seconds, began = clock() - began, clock()
             if not epoch.rows:  # a draw is not every sample
                 run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
@@ -227,5 +231,8 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
         learners, paths = run.parts.learners, run.rows.collection.paths
         write_scores(run.folder, epoch, run.rows.data, learners, run.history)
         found = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
-        write_issues(run.folder, found.with_decisions(run.rows.decided))
+        issues = found.with_decisions(run.rows.decided)
+        write_issues(run.folder, issues)
+        run.folder.write_arrays(run.folder.neighbours, neighbours(epoch, issues))
+    keep_answers(run)
     keep_model(run)

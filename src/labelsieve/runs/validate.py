@@ -80,8 +80,9 @@ def validate(config: Config) -> None:
             'setting "cleaning.mixture_memory" must be 1 with training.epoch_batches: every epoch sees other samples, '
             "so their losses have no past"
         )
-    if config.data.limit is not None and config.data.limit < 2:
-        raise UsageError(f'setting "data.limit" is {config.data.limit}; it must be at least 2')
+    for key, count in (("data.limit", config.data.limit), ("data.test_limit", config.data.test_limit)):
+        if count is not None and count < 2:
+            raise UsageError(f'setting "{key}" is {count}; it must be at least 2')
 
 
 def validate_for(config: Config, data: NoisyData) -> None:

@@ -1,0 +1,88 @@
+"""`labelsieve reproduce TABLE`: a table or the figures of the paper, from cells to files; or a plan of it."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelsieve.cli.train import Settings, TimeLimit
+
+
+def reproduce(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="table1, table2, table3, hyper, ablation, prototypes, small (Fashion-MNIST, a CPU) or figures.",
+        ),
+    ],
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN]...", help="For figures and prototypes: run or sweep folders to read.")
+    ] = None,
+    cells: Annotated[
+        list[str] | None,
+        typer.Option(help='Only these: cifar100-sym90, gmm-agn, "webvision cpc-awr", cifar10*; several by commas.'),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each cell; default 3, with --budget 1.")] = None,
+    out: Annotated[Path, typer.Option(help="The sweep folder: runs, tables and figures.")] = Path("runs/reproduce"),
+    data: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:PATH", help="Where a data set lies: cifar10:PATH; repeatable.")
+    ] = None,
+    pretrained: Annotated[Path | None, typer.Option(help="ImageNet weights of ResNet-50, for Clothing1M.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Shorter runs than the paper's; the tables say so.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size; the tables say so.")] = None,
+    settings: Settings = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show commands, data and time; run nothing.")] = False,
+    budget: Annotated[
+        str | None, typer.Option(help="Plan for this much time (25m): which cells at which length fit, from measured speed.")
+    ] = None,
+    speed: Annotated[
+        list[Path] | None,
+        typer.Option(help="A file of `labelsieve bench --json`: the speed to plan with, of any machine; repeatable."),
+    ] = None,
+    time_limit: TimeLimit = None,
+    any_version: Annotated[
+        bool, typer.Option("--any-version", help="Go on with a sweep of another labelsieve, both in one table.")
+    ] = False,
+) -> None:
+    """Run or plan the paper's experiments. The same command goes on after a stop; several processes may share one sweep."""
+    from labelsieve.cli import sweeping
+    from labelsieve.errors import UsageError, suggest
+    from labelsieve.reproduce.paper import TABLES
+
+    if what == "figures":
+        from labelsieve.cli.drawing import draw
+
+        draw([Path(run) for run in runs or [out]], out if runs and out != Path("runs/reproduce") else None)
+        return
+    if what not in TABLES:
+        known = [*TABLES, "figures"]
+        raise UsageError(f'table "{what}" is not known{suggest(what, known)}; there are: {", ".join(known)}')
+    if runs and what != "prototypes":
+        raise UsageError(f"{what} takes no run folders; figures and prototypes do")
+    if runs:
+        sweeping.say_prototypes(runs)
+        return
+    asked = sweeping.Asked(
+        table=TABLES[what](),
+        cells=tuple(cells or ()),
+        seeds=seeds,
+        out=out,
+        data=tuple(data or ()),
+        pretrained=pretrained,
+        epochs=epochs,
+        limit=limit,
+        sets=tuple(settings or ()),
+        device=device,
+        budget=budget,
+        speed=tuple(speed or ()),
+        time_limit=time_limit,
+        any_version=any_version,
+        dry_run=dry_run,
+    )
+    if dry_run:
+        sweeping.say_plan(asked)
+        return
+    sys.exit(sweeping.carry_out(asked))

@@ -1,0 +1,58 @@
+"""`labelsieve review RUN`: a page in the browser on which suspicious labels are checked, most suspicious first."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def review(
+    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Default: 8765, or the next free one; 0: any free one.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on. Others can reach the page only if you change it.")] = (
+        "127.0.0.1"
+    ),
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    reviewer: Annotated[str | None, typer.Option(help="Your name, as decisions are signed with; default: the login.")] = None,
+    data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
+) -> None:
+    """Check RUN's suspicious labels on a local page. Each decision is on the disk before the page calls it saved."""
+    import getpass
+    import webbrowser
+    from importlib.util import find_spec
+
+    from labelsieve.cli.console import console
+    from labelsieve.errors import ToolError
+
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise ToolError('review needs the packages fastapi and uvicorn; get them with: pip install "labelsieve[review]"')
+    from labelsieve.review.opening import open_review
+    from labelsieve.review.serving import address, is_loopback, listen, serve
+    from labelsieve.review.token import run_token
+
+    source = None
+    if data is not None:
+        from labelsieve.data.sources import source_at
+
+        source = source_at(data)
+    opened = open_review(run, source)
+    token, listener = run_token(run), listen(host, port)
+    place = address(host, listener.getsockname()[1], token)
+    try:
+        who = reviewer or getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        who = "reviewer"
+
+    def ready() -> None:
+        issues = int(opened.table.is_issue.sum())
+        console.print(f"{run}: {issues:,} issues in {len(opened.table):,} labels, {len(opened.desk.events):,} decisions so far")
+        if not is_loopback(host):
+            console.print("note: others on this network can reach the page; whoever has the address below can decide")
+        console.print(place)
+        console.print("Ctrl-C ends it; every decision is in decisions.jsonl")
+        if not no_browser:
+            webbrowser.open(place)
+
+    serve(opened, listener, token, who, host, ready)

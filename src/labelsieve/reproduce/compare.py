@@ -1,0 +1,97 @@
+"""Runs side by side: run folders go in; final numbers, what differs in their settings, and paired differences come out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from labelsieve.errors import UsageError
+from labelsieve.reproduce.bootstrap import Difference, interval, paired_bootstrap
+from labelsieve.reproduce.results import Final, final
+from labelsieve.runs.answers import Answers, read_answers
+from labelsieve.runs.config import dotted_keys, value_at
+from labelsieve.runs.findings import Record, read_record
+from labelsieve.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One run: `name` is short and its own among the runs; `against` is its difference to the first run."""
+
+    name: str
+    path: Path
+    record: Record
+    final: Final | None
+    accuracy: float  # percent, of the answers that are kept
+    between: tuple[float, float]
+    auc: dict[str, float]
+    against: Difference | None
+
+    @property
+    def done(self) -> bool:
+        return any(line["phase"] == "final" for line in self.record.metrics)
+
+
+def compare_runs(paths: Sequence[Path], seed: int = 0) -> list[Compared]:
+    """The first run is what the others are held against."""
+    if len(paths) < 2:
+        raise UsageError("comparing takes at least two run folders")
+    twice = [path for place, path in enumerate(paths) if path.resolve() in [other.resolve() for other in paths[:place]]]
+    if twice:
+        raise UsageError(f"{twice[0]}: named twice; name each run once")
+    folders = [RunFolder.open(path) for path in paths]
+    answers = [read_answers(folder) for folder in folders]
+    _check_same(paths, answers)
+    first = answers[0].right
+    names = short_names(paths)
+    return [
+        _compared(name, folder, one, None if place == 0 else paired_bootstrap(first, one.right, seed), seed)
+        for place, (name, folder, one) in enumerate(zip(names, folders, answers))
+    ]
+
+
+def _check_same(paths: Sequence[Path], answers: Sequence[Answers]) -> None:
+    for path, one in zip(paths[1:], answers[1:]):
+        if one.test_set != answers[0].test_set:
+            raise UsageError(
+                f"{path} was tested on other pictures than {paths[0]} ({len(one.label):,}, {len(answers[0].label):,} of them), "
+                f"so their accuracies cannot be paired; compare runs on one test set, or give both one with --val"
+            )
+
+
+def _compared(name: str, folder: RunFolder, answers: Answers, against: Difference | None, seed: int) -> Compared:
+    record = read_record(folder)
+    right = answers.right
+    return Compared(
+        name, folder.path, record, final(record), 100 * float(right.mean()), interval(right, seed), _auc(record), against
+    )
+
+
+def _auc(record: Record) -> dict[str, float]:
+    found = {}
+    for key in ("auc_loss", "auc_prototype"):
+        values = [value for value in record.final.get(key) or () if value is not None]
+        if values:
+            found[key] = sum(values) / len(values)
+    return found
+
+
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """The ends of the paths, as long as they need be to differ, without what all of them end in (`a/seed0`, `b/seed0`)."""
+    parts = [path.resolve().parts for path in paths]
+    while len({part[-1] for part in parts}) == 1 and all(len(part) > 1 for part in parts):
+        parts = [part[:-1] for part in parts]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in paths]
+
+
+def differing_settings(runs: Sequence[Compared]) -> dict[str, list[str]]:
+    """Every setting that is not the same in all runs, with its value in each."""
+    found = {}
+    for key in dotted_keys():
+        values = [str(value_at(run.record.config, key)) for run in runs]
+        if len(set(values)) > 1:
+            found[key] = values
+    return found

@@ -1,0 +1,82 @@
+"""Compared runs go in, one HTML page comes out: numbers, intervals, curves, and the settings that differ."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labelsieve.report.charts import Curve, line_chart
+from labelsieve.report.page import Section, figure, page, paragraph, table
+from labelsieve.reproduce.compare import Compared, differing_settings
+
+HEADER = ("run", "epochs", "last", "mean of last 10", "best", "95 % interval", "against the first", "AUC")
+MOST = 12  # lines in a chart that can still be told apart
+EXPLAINED = (
+    "Accuracy in percent on the same test pictures. The interval is a bootstrap over the test pictures of the accuracy of the "
+    "model that the run keeps; the difference against the first run is paired, picture by picture. Both say how much the draw of "
+    "test pictures may matter and nothing about another seed. Best is chosen on the test set: go by last."
+)
+
+
+def row_of(run: Compared) -> list[str]:
+    numbers = ("", "", "") if run.final is None else (_two(run.final.last), _two(run.final.tail), _two(run.final.best))
+    against = "the first"
+    if run.against is not None:
+        one = run.against
+        against = f"{one.points:+.2f} ({one.low:+.2f} to {one.high:+.2f}){'' if one.is_clear else ', not clear'}"
+    auc = ", ".join(f"{name.removeprefix('auc_')} {value:.4f}" for name, value in run.auc.items())
+    epochs = f"{run.record.epochs_done}" + ("" if run.done else f" of {run.record.config.training.epochs}, not done")
+    return [run.name, epochs, *numbers, f"{run.between[0]:.2f} to {run.between[1]:.2f}", against, auc]
+
+
+def _two(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def compare_page(runs: Sequence[Compared]) -> str:
+    rows = [[cell or None for cell in row_of(run)] for run in runs]
+    sections = [
+        Section("Numbers", table(HEADER, rows) + paragraph(EXPLAINED, "note")),
+        Section("Accuracy, epoch by epoch", _chart("Accuracy on test pictures", "percent right", _accuracies(runs))),
+        Section("Telling wrong labels from right ones", _chart("Ranking of wrong labels", "AUC", _aucs(runs))),
+        Section("Settings that differ", _settings(runs)),
+    ]
+    return page("Runs side by side", _lead(runs), [section for section in sections if section.body])
+
+
+def _lead(runs: Sequence[Compared]) -> str:
+    pictures = next(run.against.pictures for run in runs if run.against is not None)
+    return f"{len(runs)} runs on the same {pictures:,} test pictures; {runs[0].name} is what the others are held against."
+
+
+def _accuracies(runs: Sequence[Compared]) -> list[Curve]:
+    return [_curve(run, lambda line: (line.get("accuracy") or {}).get("both")) for run in runs]
+
+
+def _aucs(runs: Sequence[Compared]) -> list[Curve]:
+    """By prototypes where a run has some, else by loss."""
+    return [_curve(run, lambda line: _mean(line.get("auc_prototype") or line.get("auc_loss"))) for run in runs]
+
+
+def _mean(values: list[float | None] | None) -> float | None:
+    known = [value for value in values or () if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _curve(run: Compared, value: Callable[[dict[str, Any]], float | None]) -> Curve:
+    lines = [line for line in run.record.metrics if line["phase"] != "final"]
+    return Curve(run.name, [line["epoch"] for line in lines], [value(line) for line in lines])
+
+
+def _chart(title: str, unit: str, curves: Sequence[Curve]) -> str:
+    drawn = [curve for curve in curves if any(value is not None for value in curve.y)][:MOST]
+    if not drawn:
+        return ""
+    more = f"Only the first {MOST} runs are drawn." if len(curves) > MOST else ""
+    return figure(lambda width: line_chart(drawn, title=title, x_label="epoch", y_label=unit, width=width), more)
+
+
+def _settings(runs: Sequence[Compared]) -> str:
+    found = differing_settings(runs)
+    if not found:
+        return paragraph("None: the runs differ in nothing that was set.")
+    columns = range(len(runs) + 1)
+    return table(("setting", *(run.name for run in runs)), [[key, *values] for key, values in found.items()], words=columns)

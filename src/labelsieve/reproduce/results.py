@@ -1,0 +1,117 @@
+"""What finished runs measured: run folders go in; last, mean of the last 10 and best come out, by run and over seeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from labelsieve.reproduce.cells import Cell
+from labelsieve.reproduce.tasks import Task
+from labelsieve.runs.findings import Record, read_record
+from labelsieve.runs.lengths import epochs_of
+
+TAIL = 10
+
+
+@dataclass(frozen=True)
+class Final:
+    """Percent: after the last epoch, mean of the last 10 epochs, best epoch (chosen on the test set: the paper's protocol).
+
+    Where the model was chosen on validation pictures, `best` is the chosen one's test accuracy and there is no other.
+    """
+
+    last: float | None
+    tail: float | None
+    best: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean over seeds, and the standard deviation (n - 1) where there are at least two."""
+
+    mean: float
+    std: float | None
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A cell with what its finished runs gave; None where none is finished. `mark` says what keeps it from the paper's."""
+
+    cell: Cell
+    last: Spread | None
+    tail: Spread | None
+    best: Spread | None
+    seeds: int
+    wanted: int
+    epochs: int
+    minutes: float | None
+    mark: str
+
+    @property
+    def difference(self) -> float | None:
+        """Best minus the paper's number, for both are chosen on the test set."""
+        return None if self.best is None or self.cell.paper is None else self.best.mean - self.cell.paper
+
+
+def values(record: Record, measure: str) -> list[float]:
+    """A measure in percent, epoch by epoch, where it was measured; `measure` as in a `Cell`."""
+    found: list[Any] = list(record.metrics)
+    for name in measure.split("."):
+        found = [line[name] for line in found if isinstance(line, dict) and line.get(name) is not None]
+    return [float(value) for value in found]
+
+
+def final(record: Record, measure: str = "accuracy.both") -> Final | None:
+    found = values(record, measure)
+    if not found:
+        return None
+    if any("chosen_epoch" in line for line in record.metrics):
+        return Final(None, None, found[-1])
+    return Final(found[-1], mean(found[-TAIL:]), max(found))
+
+
+def spread(numbers: Sequence[float | None]) -> Spread | None:
+    known = [number for number in numbers if number is not None]
+    if not known:
+        return None
+    return Spread(mean(known), stdev(known) if len(known) > 1 else None)
+
+
+def result(cell: Cell, tasks: Sequence[Task], failed: dict[str, str] | None = None) -> CellResult:
+    """`tasks` are the cell's job, seed by seed; only those that are done count."""
+    records = [read_record(task.folder) for task in tasks if task.done]
+    finals = [one for one in (final(record, cell.measure) for record in records) if one is not None]
+    minutes = [record.seconds / 60 for record in records]
+    return CellResult(
+        cell,
+        spread([one.last for one in finals]),
+        spread([one.tail for one in finals]),
+        spread([one.best for one in finals]),
+        len(finals),
+        len(tasks),
+        epochs_of(tasks[0].config) if tasks else cell.job.epochs,
+        mean(minutes) if minutes else None,
+        "; ".join(_marks(cell, tasks, len(finals), len(records), failed or {})),
+    )
+
+
+def _marks(cell: Cell, tasks: Sequence[Task], measured: int, done: int, failed: dict[str, str]) -> list[str]:
+    marks = []
+    if measured == 0:
+        marks.append(f"not measured: the runs have no {cell.measure}" if done else _where(tasks, failed))
+    elif measured < len(tasks):
+        marks.append(f"{measured} of {len(tasks)} seeds")
+    if not tasks or measured == 0:
+        return marks
+    config = tasks[0].config
+    if epochs_of(config) < cell.job.epochs:
+        marks.append(f"SHORT: {epochs_of(config)} of {cell.job.epochs} epochs")
+    if config.data.limit is not None and config.data.limit < cell.job.samples:
+        marks.append(f"SUBSET: {config.data.limit:,} of {cell.job.samples:,} pictures")
+    return marks
+
+
+def _where(tasks: Sequence[Task], failed: dict[str, str]) -> str:
+    if any(task.name in failed for task in tasks):
+        return "FAILED"
+    return "NOT FINISHED" if any(task.begun for task in tasks) else "NOT RUN"

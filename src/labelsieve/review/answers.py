@@ -1,0 +1,124 @@
+"""Rows of a review go in, what the page is told about them comes out: plain dictionaries, ready for JSON."""
+
+from typing import Any
+
+import numpy as np
+
+from labelsieve.decisions.decision import Decision
+from labelsieve.decisions.state import State
+from labelsieve.issues.rules import ACTIONS, KINDS
+from labelsieve.review.filters import CHOICES, STATES
+from labelsieve.review.opening import Review
+from labelsieve.review.wrong_left import COVER, NEXT, ONE_IN
+
+LIKELIEST = 9  # classes that have a key of their own
+PAIRS = 300  # given -> suggested, the most frequent ones, that are offered as filters
+
+
+def start(review: Review, who: str) -> dict[str, Any]:
+    """What a page needs before its first row."""
+    table = review.table
+    return {
+        "run": review.name,
+        "folder": str(review.folder.resolve()),
+        "classes": list(table.classes),
+        "given": np.bincount(table.given[table.is_issue], minlength=len(table.classes)).tolist(),
+        "pairs": review.pairs[:PAIRS].tolist(),
+        "states": list(CHOICES),
+        "who": who,
+        "pictures": review.pictures.exist,
+        "shown": shown(review),
+    }
+
+
+def shown(review: Review) -> dict[str, Any]:
+    """Whether pictures can be asked for yet, or why they never can."""
+    return {"ready": review.pictures.ready, "remark": review.pictures.remark}
+
+
+def progress(review: Review) -> dict[str, Any]:
+    left = review.desk.left()
+    return {
+        "events": len(review.desk.events),
+        "counts": review.desk.counts(),
+        "left": {
+            "expected": left.expected,
+            "low": left.low,
+            "high": left.high,
+            "cover": COVER,
+            "next": NEXT,
+            "next_share": left.next_share,
+            "next_high": left.next_high,
+            "stop": left.stop,
+            "one_in": ONE_IN,
+        },
+    }
+
+
+def row(review: Review, at: int) -> dict[str, Any]:
+    """A row as the grid shows it."""
+    table = review.table
+    name = table.ids[at]
+    return {
+        "id": name,
+        "given": int(table.given[at]),
+        "suggested": int(table.suggested[at]),
+        "score": round(float(table.score[at]), 4),
+        "confidence": round(float(table.confidence[at]), 4),
+        "kind": KINDS[table.kind[at]],
+        "advice": ACTIONS[table.action[at]],
+        "likeliest": likeliest(review, at),
+        **standing(review, name),
+    }
+
+
+def likeliest(review: Review, at: int) -> list[tuple[int, float | None]]:
+    """(class, share) for the keys 1 to 9: by the networks, then by what is often suggested instead of this label."""
+    table = review.table
+    found: dict[int, float | None] = {int(table.suggested[at]): round(float(table.confidence[at]), 4)}
+    found |= {k: round(share, 4) for k, share in review.evidence.likeliest(at)}
+    for k in (int(table.given[at]), *review.usual(int(table.given[at])), *range(LIKELIEST)):
+        if len(found) >= LIKELIEST or len(found) >= len(table.classes):
+            break
+        if k < len(table.classes):
+            found.setdefault(k, None)
+    return list(found.items())[:LIKELIEST]
+
+
+def standing(review: Review, name: str) -> dict[str, Any]:
+    """What was decided on a sample, as it stands."""
+    state = review.desk.states.get(name)
+    if state is None:
+        return {"state": STATES[0], "label": None, "who": None, "seq": None, "conflict": False}
+    now = state.current
+    return {
+        "state": STATES[0] if now is None else now.action,
+        "label": None if now is None else now.label,
+        "who": None if now is None else now.who,
+        "seq": state.last.seq,
+        "conflict": state.conflict,
+        "standing": [_opinion(entry) for entry in state.standing] if state.conflict else [],
+    }
+
+
+def detail(review: Review, at: int) -> dict[str, Any]:
+    """A row with all that is known of it."""
+    table = review.table
+    state: State | None = review.desk.states.get(table.ids[at])
+    given, suggested = review.evidence.neighbours(at)
+    return row(review, at) | {
+        "reason": table.reasons[at],
+        "path": table.paths[at],
+        "history": [(epoch, round(value, 4)) for epoch, value in review.evidence.moved(at)],
+        "near_given": [_near(review, other) for other in given],
+        "near_suggested": [_near(review, other) for other in suggested],
+        "decisions": [] if state is None else [_opinion(entry) for entry in state.history[-20:]],
+    }
+
+
+def _near(review: Review, at: int) -> dict[str, Any]:
+    return {"id": review.table.ids[at], "label": int(review.table.given[at]), "score": round(float(review.table.score[at]), 4)}
+
+
+def _opinion(entry: Decision) -> dict[str, Any]:
+    return {"seq": entry.seq, "action": entry.action, "label": entry.label, "who": entry.who, "when": entry.when}

@@ -1,0 +1,127 @@
+"""The table of a run and the log of its decisions, side by side: decisions go in, what holds for each row now comes out.
+
+Other processes may write to the same log; `catch_up` takes in what they wrote. Every method may be called from any thread.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+
+import numpy as np
+
+from labelsieve.decisions.decision import Decision
+from labelsieve.decisions.log import DecisionLog
+from labelsieve.decisions.state import State, after
+from labelsieve.review.filters import STATES, Filter, chosen
+from labelsieve.review.table import IssueTable
+from labelsieve.review.wrong_left import Left, grouped, wrong_left
+
+VIEWS = 64  # lists that are remembered; a page whose list was forgotten gets a new one
+WRONG = ("accept", "relabel", "drop")  # answers that may say the given label was wrong
+
+
+@dataclass(frozen=True)
+class View:
+    """A list as it was when it was asked for: deciding does not move what is on the screen."""
+
+    key: str
+    asked: Filter
+    rows: np.ndarray
+
+
+class Desk:
+    def __init__(self, table: IssueTable, log: DecisionLog) -> None:
+        self.table, self.log = table, log
+        self._guard = threading.RLock()
+        self._views: OrderedDict[str, View] = OrderedDict()
+        differs = table.given != table.suggested
+        self._groups = grouped((1 - table.score.astype(np.float64)) * differs, table.is_issue)
+        self._left: tuple[int, Left] | None = None
+        self._start()
+
+    def _start(self) -> None:
+        count = len(self.table)
+        self._offset = 0
+        self.events: list[Decision] = []
+        self.states: dict[str, State] = {}
+        self.state = np.zeros(count, np.int8)  # codes of STATES
+        self.wrong = np.zeros(count, bool)  # decided, and another label than the given one came out
+        self.conflict = np.zeros(count, bool)
+
+    def catch_up(self) -> int:
+        """Take in what the log has more; how many decisions there are now."""
+        with self._guard:
+            new, offset = self.log.since(self._offset)
+            replaced = offset < self._offset or (new and self.events and new[0].seq <= self.events[-1].seq)
+            if replaced:  # somebody put another log in its place
+                self._start()
+                self._views.clear()
+                new, offset = self.log.since(0)
+            self._offset = offset
+            for entry in new:
+                self._take(entry)
+            return len(self.events)
+
+    def append(self, entries: list[Decision]) -> list[Decision]:
+        """The entries as they stand in the log, on the disk."""
+        written = self.log.append(entries)
+        self.catch_up()
+        return written
+
+    def _take(self, entry: Decision) -> None:
+        self.events.append(entry)
+        state = self.states[entry.id] = after(self.states.get(entry.id), entry)
+        row = self.table.row_of.get(entry.id)
+        if row is None:  # the log may speak of samples that are no longer in the run
+            return
+        now = state.current
+        self.state[row] = 0 if now is None else STATES.index(now.action)
+        self.conflict[row] = state.conflict
+        given = self.table.classes[self.table.given[row]]
+        self.wrong[row] = now is not None and now.action in WRONG and now.label != given
+
+    def view(self, asked: Filter, key: str = "") -> View:
+        """The list of that key, or a new one."""
+        with self._guard:
+            found = self._views.get(key)
+            if found is None or found.asked != asked:
+                found = View(token_hex(8), asked, chosen(self.table, asked, self.state, self.conflict))
+                self._views[found.key] = found
+                while len(self._views) > VIEWS:
+                    self._views.popitem(last=False)
+            self._views.move_to_end(found.key)
+            return found
+
+    def next_open(self, view: View, after_place: int) -> int:
+        """The first place in the list after `after_place` that nobody has decided, going round once; -1 where there is none."""
+        with self._guard:
+            places = np.flatnonzero(self.state[view.rows] == 0)
+        later = places[places > after_place]
+        return int(later[0]) if len(later) else int(places[0]) if len(places) else -1
+
+    def changes(self, since: int) -> Sequence[str]:
+        """Ids that were decided on after the first `since` decisions, each once."""
+        with self._guard:
+            return list(dict.fromkeys(entry.id for entry in self.events[max(since, 0) :]))
+
+    def counts(self) -> dict[str, int]:
+        """How many rows are in each state, over the issues and whatever else was decided."""
+        with self._guard:
+            shown = self.table.is_issue | (self.state > 0)
+            numbers = np.bincount(self.state[shown], minlength=len(STATES))
+            found = dict(zip(STATES, numbers.tolist())) | {"conflict": int(self.conflict.sum())}
+        return found | {"issues": int(self.table.is_issue.sum()), "rows": len(self.table), "listed": int(shown.sum())}
+
+    def left(self) -> Left:
+        """Wrong labels left, by the answers so far; computed anew when there are more answers."""
+        with self._guard:
+            known, state, wrong = len(self.events), self.state.copy(), self.wrong.copy()
+            if self._left is not None and self._left[0] == known:
+                return self._left[1]
+        answered = ((state > 0) & (state != STATES.index("unsure"))) | self.table.settled
+        found = wrong_left(self._groups, answered, wrong, np.random.default_rng(0))
+        with self._guard:
+            self._left = (known, found)
+        return found

@@ -1,0 +1,96 @@
+"""What a run kept of each sample beside its issues: scores.npz and neighbours.npz go in; likeliest classes, the score over
+training and the nearest clean samples come out. Older runs lack parts of it: then these are empty.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from labelsieve.data.npz import read_npz
+from labelsieve.errors import ToolError
+from labelsieve.review.table import IssueTable
+
+NONE = np.zeros((0, 0), np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """`sample` (N,) is the sample of each row of the table, `place` (N,) the row of each sample."""
+
+    sample: np.ndarray
+    place: np.ndarray
+    top: np.ndarray  # (N, T) classes by sample, likeliest first
+    top_share: np.ndarray  # (N, T)
+    epochs: np.ndarray  # (S,)
+    history: np.ndarray  # (S, N) chance to be right, mean of both networks
+    near_of: np.ndarray  # (M,) samples that have neighbours, rising
+    near_given: np.ndarray  # (M, k) clean samples of the given class, nearest first, -1: none
+    near_suggested: np.ndarray  # (M, k)
+
+    def likeliest(self, row: int) -> list[tuple[int, float]]:
+        """(class, share) of the likeliest classes of a row."""
+        if not self.top.size:
+            return []
+        sample = int(self.sample[row])
+        return list(zip(self.top[sample].tolist(), self.top_share[sample].tolist()))
+
+    def moved(self, row: int) -> list[tuple[int, float]]:
+        """(epoch, chance to be right) over training."""
+        if not self.history.size:
+            return []
+        return list(zip(self.epochs.tolist(), self.history[:, int(self.sample[row])].astype(float).tolist()))
+
+    def neighbours(self, row: int) -> tuple[list[int], list[int]]:
+        """Rows of the nearest clean samples of the given class, and of the suggested one."""
+        sample = self.sample[row] if len(self.sample) else -1
+        at = int(np.searchsorted(self.near_of, sample))
+        if at >= len(self.near_of) or self.near_of[at] != sample:
+            return [], []
+        given, suggested = (self.place[near[at][near[at] >= 0]].tolist() for near in (self.near_given, self.near_suggested))
+        return given, suggested
+
+
+def arrays_of(file: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file; none where it does not exist."""
+    return read_npz(file) if file.is_file() else {}
+
+
+def read_evidence(folder: Path, table: IssueTable, scores: dict[str, np.ndarray]) -> Evidence:
+    """`scores` are the arrays of scores.npz; a `ToolError` where they do not belong to the table."""
+    count, near = len(table), arrays_of(folder / "neighbours.npz")
+    sample = _samples(folder, scores.get("ids"), table)
+    place = np.argsort(sample, kind="stable")
+    top, share = scores.get("top_classes", NONE), scores.get("top_probs", NONE)
+    if top.shape != share.shape or top.ndim != 2 or len(top) != count or not _within(top, len(table.classes)):
+        top, share = NONE, NONE
+    past = scores.get("history_by_prototype", scores.get("history_by_loss", NONE))
+    epochs = scores.get("history_epochs", np.zeros(0, np.int64))
+    if past.ndim != 3 or epochs.ndim != 1 or past.shape[0] != len(epochs) or past.shape[2] != count:
+        past, epochs = np.zeros((0, 0, 0), np.float16), np.zeros(0, np.int64)
+    history = np.clip(np.nan_to_num(past.mean(1, dtype=np.float32)), 0, 1) if past.size else NONE
+    fits = all(name in near for name in ("of", "given", "suggested")) and _neighbours_fit(near, count)
+    of, given, suggested = (near[name] for name in ("of", "given", "suggested")) if fits else (np.zeros(0, int), NONE, NONE)
+    return Evidence(sample, place, top, np.clip(np.nan_to_num(share), 0, 1), epochs, history, of, given, suggested)
+
+
+def _samples(folder: Path, ids: np.ndarray | None, table: IssueTable) -> np.ndarray:
+    """(N,) the sample of each row."""
+    if ids is None:
+        return np.arange(len(table))
+    place = np.fromiter((table.row_of.get(name, -1) for name in ids.tolist()), np.int64, len(ids))
+    if len(place) != len(table) or not np.array_equal(np.sort(place), np.arange(len(table))):
+        raise ToolError(
+            f"{folder}: issues and scores.npz are not of the same samples; put back the file that was changed, or repeat the run"
+        )
+    return np.argsort(place, kind="stable")
+
+
+def _within(values: np.ndarray, count: int, least: int = 0) -> bool:
+    return bool(values.dtype.kind in "iu" and (not values.size or (values.min() >= least and values.max() < count)))
+
+
+def _neighbours_fit(near: dict[str, np.ndarray], count: int) -> bool:
+    of, given, suggested = near["of"], near["given"], near["suggested"]
+    shaped = of.ndim == 1 and given.ndim == suggested.ndim == 2 and len(of) == len(given) == len(suggested)
+    return shaped and _within(of, count) and _within(given, count, -1) and _within(suggested, count, -1)

@@ -1,0 +1,60 @@
+"""What a reviewer asked to see goes in, the rows that are shown come out, most suspicious first."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelsieve.errors import UsageError, suggest
+from labelsieve.review.table import IssueTable
+
+OPEN, CONFLICT, DECIDED, ANY = "open", "conflict", "decided", "any"
+# The code of a state is its place here; the rest of the names are groups of them.
+STATES = (OPEN, "accept", "keep", "relabel", "drop", "unsure")
+CHOICES = (*STATES, CONFLICT, DECIDED, ANY)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Empty texts do not filter. `everything` shows rows that are not listed as issues, too."""
+
+    given: str = ""
+    suggested: str = ""
+    state: str = OPEN
+    text: str = ""
+    everything: bool = False
+
+
+def chosen(table: IssueTable, asked: Filter, state: np.ndarray, conflict: np.ndarray) -> np.ndarray:
+    """(M,) rows: `state` (N,) are codes of STATES, `conflict` (N,) bool."""
+    keep = np.ones(len(table), bool) if asked.everything else table.is_issue.copy()
+    for name, codes in ((asked.given, table.given), (asked.suggested, table.suggested)):
+        if name:
+            keep &= codes == _class(table, name)
+    if asked.state == CONFLICT:
+        keep &= conflict
+    elif asked.state == DECIDED:
+        keep &= state > 0
+    elif asked.state != ANY:
+        keep &= state == _state(asked.state)
+    if asked.text.strip():
+        keep &= _matching(table, asked.text.strip())
+    return np.flatnonzero(keep).astype(np.int32)
+
+
+def _class(table: IssueTable, name: str) -> int:
+    if name not in table.classes:
+        raise UsageError(f'"{name[:80]}" is not one of {len(table.classes)} classes{suggest(name[:80], table.classes)}')
+    return table.classes.index(name)
+
+
+def _state(name: str) -> int:
+    if name not in STATES:
+        raise UsageError(f'"{name[:80]}" is no state{suggest(name[:80], CHOICES)}; use one of {", ".join(CHOICES)}')
+    return STATES.index(name)
+
+
+def _matching(table: IssueTable, text: str) -> np.ndarray:
+    """(N,) bool: the text is in the id, the path or the name of one of both classes."""
+    named = np.array([text.casefold() in name.casefold() for name in table.classes])
+    found = table.ids.containing(text) | table.paths.containing(text)
+    return np.asarray(found | named[table.given] | named[table.suggested])

@@ -1,0 +1,67 @@
+"""A run folder goes in; all that a review needs of it comes out, checked. Nothing in the folder is ever run."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from labelsieve.decisions.log import DecisionLog
+from labelsieve.errors import ToolError
+from labelsieve.review.desk import Desk
+from labelsieve.review.evidence import Evidence, arrays_of, read_evidence
+from labelsieve.review.pictures import Pictures
+from labelsieve.review.table import IssueTable, read_table
+from labelsieve.runs.config import from_yaml
+from labelsieve.runs.folder import RunFolder
+
+LIKELY = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """A run that is open for review."""
+
+    folder: Path
+    name: str
+    table: IssueTable
+    evidence: Evidence
+    desk: Desk
+    pictures: Pictures
+
+    def usual(self, given: int) -> list[int]:
+        """Which classes are suggested instead of this one, the most frequent first."""
+        if given not in self._usual:
+            self._usual[given] = self.pairs[self.pairs[:, 0] == given, 1][:LIKELY].tolist()
+        return self._usual[given]
+
+    @cached_property
+    def _usual(self) -> dict[int, list[int]]:
+        return {}
+
+    @cached_property
+    def pairs(self) -> np.ndarray:
+        """(P, 3): given, suggested, how many issues; every pair that occurs, the most frequent first."""
+        table, classes = self.table, len(self.table.classes)
+        both = table.given[table.is_issue].astype(np.int64) * classes + table.suggested[table.is_issue]
+        found, counts = np.unique(both, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        return np.stack([found[order] // classes, found[order] % classes, counts[order]], 1)
+
+
+def open_review(path: Path, source: str | None = None) -> Review:
+    """`source` says where the data are on this machine, if not where the run began."""
+    folder = RunFolder.open(path)
+    try:
+        config = folder.own(from_yaml(folder.config.read_text(encoding="utf-8"), str(folder.config)))
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise ToolError(f"{folder.config}: cannot be read ({error}); restore it or start a new run") from None
+    if source is not None:
+        config = replace(config, data=replace(config.data, source=source))
+    scores = arrays_of(folder.scores)
+    classes = tuple(str(name) for name in scores["classes"].tolist()) if "classes" in scores else None
+    table = read_table(path, classes)
+    evidence = read_evidence(path, table, scores)
+    desk = Desk(table, DecisionLog(path))
+    desk.catch_up()
+    return Review(path, Path(config.data.source).name or config.data.source, table, evidence, desk, Pictures(config, table))

@@ -1,0 +1,74 @@
+"""Pictures out of a process of their own: an id goes in, an encoded picture comes out.
+
+Data that are arrays are opened by the loaders of training, which need torch; loading it here would hold up every request for
+seconds. The process ends with its parent, however that ends: it then reads the end of the pipe.
+"""
+
+import os
+import signal
+import threading
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from labelsieve.review.array_pictures import encoded_from_arrays
+from labelsieve.runs.config import Config, from_yaml, to_yaml
+
+DIED = "the process that reads the pictures has ended; start the review again"
+PATIENCE = 300.0  # seconds until the data must be open
+
+
+class Gone(Exception):
+    """The process died, or the data could not be opened: why, as half a sentence."""
+
+
+class PictureProcess:
+    """One request at a time: encoding a small picture takes a millisecond."""
+
+    def __init__(self, config: Config, given: dict[str, str], classes: tuple[str, ...]) -> None:
+        """`given` is {id: label} as the run has it, by which changed data are noticed."""
+        context = get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._guard = threading.Lock()
+        self._process: BaseProcess = context.Process(target=_work, args=(theirs, to_yaml(config), given, classes), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def encoded(self, name: str, at_most: int) -> tuple[bytes, str]:
+        with self._guard:
+            try:
+                self._pipe.send((name, at_most))
+                found: tuple[bytes, str] = self._pipe.recv()
+                return found
+            except (EOFError, OSError):
+                raise Gone(DIED) from None
+
+    def await_opening(self) -> None:
+        """Until the data are open, or `Gone`."""
+        try:
+            if not self._pipe.poll(PATIENCE):
+                raise Gone("the data could not be opened in time")
+            problem = self._pipe.recv()
+        except (EOFError, OSError):
+            raise Gone(DIED) from None
+        if problem:
+            raise Gone(problem)
+
+    def stop(self) -> None:
+        self._pipe.close()
+
+
+def _work(pipe: Connection, config: str, given: dict[str, str], classes: tuple[str, ...]) -> None:
+    os.nice(5)  # decisions come first
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the pipe
+    try:
+        read = encoded_from_arrays(from_yaml(config, "the run's configuration"), given, classes)
+    except Exception as error:  # whatever it is, the page should say it
+        pipe.send(str(error) or type(error).__name__)
+        return
+    pipe.send("")
+    while True:
+        try:
+            pipe.send(read(*pipe.recv()))
+        except (EOFError, OSError):
+            return

@@ -1,0 +1,143 @@
+"""The pictures of a run, by id: a run's configuration goes in; small and large encoded pictures come out, one at a time.
+
+Files are read where they lie, and only those that the data set lists and that do not lead out of it. Data that are arrays are
+read by another process.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
+from labelsieve.data.pictures.fetch import fetch
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import list_pictures, recognise
+from labelsieve.errors import ToolError
+from labelsieve.review.encoding import CHANGED, encode
+from labelsieve.review.picture_process import Gone, PictureProcess
+from labelsieve.review.table import IssueTable
+from labelsieve.runs.config import Config
+from labelsieve.runs.picture_choices import picture_options
+
+SIZES = {"small": 224, "large": 1024}
+CACHE = 96 * 2**20  # bytes of encoded pictures that are kept
+Encoded = Callable[[str, int], tuple[bytes, str]]
+
+
+class NoPicture(Exception):
+    """Why there is no picture, as half a sentence."""
+
+
+class NotYet(NoPicture):
+    """The data are still being opened. A page must not wait for it: it would have no connection left for decisions."""
+
+
+class Pictures:
+    """`remark` says why there are none, once that is known."""
+
+    def __init__(self, config: Config, table: IssueTable) -> None:
+        self.config, self.table, self.remark = config, table, ""
+        self.exist = config.data.source.partition(":")[0] != "embeddings"
+        self._begun = False
+        self._read: Encoded | None = None
+        self._process: PictureProcess | None = None
+        self._guard, self._opening = threading.Lock(), threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], tuple[bytes, str]] = OrderedDict()
+        self._bytes = 0
+
+    def encoded(self, name: str, size: str) -> tuple[bytes, str]:
+        """The picture of id `name` as (bytes, media type); `NoPicture` where there is none."""
+        if not self.exist or name not in self.table.row_of or size not in SIZES:
+            raise NoPicture("there is no such picture")
+        key = (name, size)
+        with self._guard:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        if self.remark or self._read is None:
+            raise NoPicture(self.remark) if self.remark else NotYet("the data are being opened")
+        try:
+            found = self._read(name, SIZES[size])
+        except NoPicture:
+            raise
+        except Gone as error:
+            self.remark = str(error)
+            raise NoPicture(self.remark) from None
+        except Exception as error:  # Pillow's parsers fail on damaged files in many ways
+            raise NoPicture(reason(error)) from None
+        self._keep(key, found)
+        return found
+
+    @property
+    def ready(self) -> bool:
+        return self._read is not None and not self.remark
+
+    def begin(self) -> None:
+        """Open the data beside whatever else is done, once somebody looks; it may take long."""
+        if self.exist and not self._begun:
+            self._begun = True
+            threading.Thread(target=self.open, daemon=True, name="opening pictures").start()
+
+    def open(self) -> None:
+        with self._opening:
+            if self._read is None and not self.remark:
+                try:
+                    self._read = self._reader()
+                except (ToolError, PictureError, OSError, Gone) as error:
+                    self.remark = str(error)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+
+    def _reader(self) -> Encoded:
+        """What reads a picture by its id; a `ToolError` where the data are gone or not those of the run."""
+        name, _, place = self.config.data.source.partition(":")
+        if name == "pictures" and place:
+            options = picture_options(self.config.pictures)
+            if recognise(Path(place), options).has_pictures:
+                as_given = self.config.data.noise == "none" and self.config.data.decisions is None
+                return from_files(Path(place), options, as_given, self.table)
+        table = self.table
+        given = {name: table.classes[table.given[row]] for name, row in table.row_of.items()}
+        self._process = PictureProcess(self.config, given, table.classes)
+        self._process.await_opening()
+        return self._process.encoded
+
+    def _keep(self, key: tuple[str, str], found: tuple[bytes, str]) -> None:
+        with self._guard:
+            if key not in self._kept:
+                self._kept[key] = found
+                self._bytes += len(found[0])
+            while self._bytes > CACHE:
+                self._bytes -= len(self._kept.popitem(last=False)[1][0])
+
+
+def from_files(place: Path, options: PictureOptions, labels_fit: bool, table: IssueTable) -> Encoded:
+    """Of picture files; `labels_fit` says that their labels must be those of the run."""
+    listing = list_pictures(recognise(place, options), options)
+    rows = {name: row for row, name in enumerate(listing.ids) if name in table.row_of}
+    if len(rows) < len(table):
+        raise ToolError(f"{CHANGED} ({len(table) - len(rows)} samples of the run are not in {place})")
+    if labels_fit and any(
+        listing.classes[listing.labels[row]] != table.classes[table.given[table.row_of[name]]] for name, row in rows.items()
+    ):
+        raise ToolError(f"{CHANGED} (some are labelled otherwise in {place})")
+
+    def read(name: str, at_most: int) -> tuple[bytes, str]:
+        row = rows[name]
+        problems = listing.origin.take(np.array([row])).examined()[1]  # missing, or a link that leads out of the root
+        if problems:
+            raise NoPicture(problems[0])
+        with fetch(listing.origin.reference(row)) as stream:
+            picture = open_picture(stream)
+            picture.draft("RGB", (2 * at_most, 2 * at_most))
+            turned = orientation(picture)
+            picture.load()
+            plain = eight_bit(picture, "L" if picture.mode in ("1", "L") else "RGB")
+        return encode(plain.transpose(TURNS[turned]) if turned in TURNS else plain, at_most)
+
+    return read

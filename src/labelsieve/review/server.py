@@ -1,0 +1,153 @@
+"""The routes: a review that is open goes in, an ASGI app comes out. Every request passes the guard first.
+
+Pictures are named by id and static files by a fixed list, so no request ever names a path.
+"""
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.review import answers
+from labelsieve.review.filters import Filter
+from labelsieve.review.guard import LOOPBACK, App, Guard
+from labelsieve.review.incoming import Sent, entries
+from labelsieve.review.opening import Review
+from labelsieve.review.pictures import NoPicture, NotYet
+from labelsieve.review.writer import Writer
+
+PAGE = 500  # rows in one answer, at most
+TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+         ".svg": "image/svg+xml"}  # fmt: skip
+Text = Annotated[str, Query(max_length=4096)]
+Place = Annotated[int, Query(ge=-1, le=2**31)]
+
+
+def filter_of(given: Text = "", suggested: Text = "", state: Text = "open", text: Text = "", everything: bool = False) -> Filter:
+    return Filter(given, suggested, state, text, everything)
+
+
+Asked = Annotated[Filter, Depends(filter_of)]
+
+
+class Plain(JSONResponse):
+    """JSON in ASCII: names may hold what is no proper Unicode."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def review_app(review: Review, token: str, port: int, who: str, hosts: tuple[str, ...] = LOOPBACK) -> App:
+    app = FastAPI(title="labelsieve review", docs_url=None, redoc_url=None, openapi_url=None)
+    _refusals(app)
+    _static(app)
+    _reading(app, review, who)
+    _pictures(app, review)
+    _writing(app, review)
+    return Guard(app, token, port, hosts)
+
+
+def _refusals(app: FastAPI) -> None:
+    """Errors in words, and never what was sent: it could be long."""
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first.get("loc", ()))
+        return Plain({"error": f"{place}: {first.get('msg', 'malformed')}"}, 422)
+
+    @app.exception_handler(UsageError)
+    async def wrong(request: Request, error: UsageError) -> Response:
+        return Plain({"error": str(error)}, 400)
+
+    @app.exception_handler(ToolError)
+    async def refused(request: Request, error: ToolError) -> Response:
+        return Plain({"error": str(error)}, 507)
+
+
+def _static(app: FastAPI) -> None:
+    folder = files("labelsieve.review") / "static"
+    known = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+    def served(name: str) -> Response:
+        kind = TYPES.get(name[name.rfind(".") :])
+        if name not in known or kind is None:
+            return Plain({"error": "there is no such file"}, 404)
+        return Response(known[name], media_type=kind, headers={"cache-control": "no-cache"})
+
+    @app.get("/")
+    async def page() -> Response:
+        return served("index.html")
+
+    @app.get("/static/{name}")
+    async def static(name: str) -> Response:
+        return served(name)
+
+
+def _reading(app: FastAPI, review: Review, who: str) -> None:
+    desk, table = review.desk, review.table
+
+    @app.get("/api/start")
+    def start() -> Response:
+        review.pictures.begin()
+        desk.catch_up()
+        return Plain(answers.start(review, who) | {"progress": answers.progress(review)})
+
+    @app.get("/api/rows")
+    def rows(asked: Asked, view: Text = "", offset: Place = 0, limit: Annotated[int, Query(ge=0, le=PAGE)] = 60) -> Response:
+        found = desk.view(asked, view)
+        shown = [answers.row(review, at) for at in found.rows[max(offset, 0) : max(offset, 0) + limit].tolist()]
+        return Plain({"view": found.key, "total": len(found.rows), "offset": offset, "rows": shown})
+
+    @app.get("/api/next")
+    def following(asked: Asked, view: Text = "", after: Place = -1) -> Response:
+        found = desk.view(asked, view)
+        return Plain({"view": found.key, "total": len(found.rows), "at": desk.next_open(found, after)})
+
+    @app.get("/api/row")
+    def row(id: Text) -> Response:
+        at = table.row_of.get(id)
+        if at is None:
+            return Plain({"error": "there is no such sample in this run"}, 404)
+        return Plain(answers.detail(review, at))
+
+    @app.get("/api/changes")
+    def changes(since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> Response:
+        events = desk.catch_up()
+        if since > events:  # of a log that was replaced: the page starts over
+            return Plain({"restart": True, "events": events})
+        facts: dict[str, Any] = {"events": events, "changes": [], "shown": answers.shown(review)}
+        if since < events:
+            changed = [name for name in desk.changes(since) if name in table.row_of]
+            facts["changes"] = [{"id": name} | answers.standing(review, name) for name in changed]
+            facts["progress"] = answers.progress(review)
+        return Plain(facts)
+
+
+def _pictures(app: FastAPI, review: Review) -> None:
+    # Threads of their own: pictures that wait for a slow disk must not hold up decisions.
+    pool = ThreadPoolExecutor(4, "pictures")
+
+    @app.get("/api/picture")
+    async def picture(id: Text, size: Annotated[str, Query(pattern="^(small|large)$")] = "small") -> Response:
+        try:
+            content, kind = await asyncio.get_running_loop().run_in_executor(pool, review.pictures.encoded, id, size)
+        except NoPicture as error:
+            return Plain({"error": str(error)}, 503 if isinstance(error, NotYet) else 404)
+        return Response(content, media_type=kind, headers={"cache-control": "private, max-age=3600"})
+
+
+def _writing(app: FastAPI, review: Review) -> None:
+    writer = Writer(review.desk.append)
+
+    @app.post("/api/decisions")
+    async def decide(sent: Sent) -> Response:
+        written = await writer.write(entries(sent, review.table))
+        saved = [{"key": entry.key, "id": entry.id, "seq": entry.seq} for entry in written]
+        return Plain({"saved": saved})

@@ -1,0 +1,102 @@
+"""`labelsieve review`'s process: a run folder and an address go in, a server on that address comes up until it is stopped."""
+
+import errno
+import ipaddress
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.review.guard import LOOPBACK
+from labelsieve.review.opening import Review
+from labelsieve.review.server import review_app
+
+PORT = 8765
+TRIES = 20  # ports after it that are tried when nobody named one
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket that listens, so that the address can be printed and is sure to answer."""
+    wanted = range(PORT, PORT + TRIES) if port is None else [port]
+    problem: OSError | None = None
+    for one in wanted:
+        try:
+            return _bound(host, one)
+        except OSError as error:
+            problem = error
+            if error.errno != errno.EADDRINUSE:
+                break
+    raise ToolError(
+        f"{host}:{port or PORT}: cannot listen there ({getattr(problem, 'strerror', None) or problem}); "
+        f"choose another --port or --host"
+    )
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(512)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def names_for(host: str) -> tuple[str, ...]:
+    """What the server may be called by. On all addresses: by any plain address, and by this machine's own name."""
+    try:
+        everywhere = ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        everywhere = False
+    return (*LOOPBACK, host, "*", socket.gethostname()) if everywhere else (*LOOPBACK, host)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def address(host: str, port: int, token: str) -> str:
+    try:
+        found = ipaddress.ip_address(host)
+        host = "127.0.0.1" if found.is_unspecified else f"[{host}]" if found.version == 6 else host
+    except ValueError:
+        pass
+    return f"http://{host}:{port}/?token={token}"
+
+
+def serve(review: Review, listener: socket.socket, token: str, who: str, host: str, ready: Callable[[], None]) -> None:
+    """Answer until SIGINT or SIGTERM; `ready` is called once the server answers."""
+    if not who.strip() or not who.isprintable() or len(who) > 80:
+        raise UsageError("--reviewer needs a name of at most 80 printable characters")
+    app = review_app(review, token, listener.getsockname()[1], who.strip(), names_for(host))
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        proxy_headers=False,
+        lifespan="off",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    server = uvicorn.Server(config)
+    started = server.startup
+
+    async def startup(sockets: list[socket.socket] | None = None) -> None:
+        await started(sockets)
+        ready()
+
+    server.startup = startup  # type: ignore[method-assign]
+    try:
+        server.run(sockets=[listener])
+    finally:
+        review.pictures.stop()

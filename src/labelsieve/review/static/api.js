@@ -1,0 +1,34 @@
+// Requests to the server this page came from. A failure says what kind it is: gone, denied, full or refused.
+
+export class Failed extends Error {
+  constructor(kind, words) {
+    super(words);
+    this.kind = kind;
+  }
+}
+
+async function ask(path, options = {}) {
+  let answer;
+  try {
+    answer = await fetch(path, { credentials: "same-origin", signal: AbortSignal.timeout(15000), ...options });
+  } catch {
+    throw new Failed("gone", "the server does not answer");
+  }
+  const facts = await answer.json().catch(() => null);
+  if (answer.ok && facts !== null) return facts;
+  const words = facts?.error ?? `status ${answer.status}`;
+  const kind = answer.status === 401 ? "denied" : answer.status === 507 ? "full" : answer.status >= 500 ? "gone" : "refused";
+  throw new Failed(kind, words);
+}
+
+const query = (facts) => new URLSearchParams(Object.entries(facts).filter(([, value]) => value !== "" && value !== false)).toString();
+
+export const start = () => ask("/api/start");
+export const rows = (filter, view, offset, limit) => ask(`/api/rows?${query({ ...filter, view, offset, limit })}`);
+export const nextOpen = (filter, view, after) => ask(`/api/next?${query({ ...filter, view, after })}`);
+export const row = (id) => ask(`/api/row?${query({ id })}`);
+export const changes = (since) => ask(`/api/changes?${query({ since })}`);
+export const decide = (decisions) =>
+  ask("/api/decisions", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ decisions }) });
+
+export const picture = (id, size = "small") => `/api/picture?${query({ id, size })}`;

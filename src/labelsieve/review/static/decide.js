@@ -1,0 +1,126 @@
+// Deciding, undoing, redoing. A step is what one key press did, to one row or to many; undoing writes new decisions that
+// restore what was there before, so the log only ever grows.
+
+import { announce } from "./dom.js";
+import { newKey } from "./outbox.js";
+import { meant, rowsOf, store, tell } from "./store.js";
+
+const DONE = { accept: "accepted", keep: "kept", relabel: "relabelled", drop: "dropped", unsure: "not sure", clear: "open again" };
+const KEPT = 5000; // decisions whose undoing outlives a reload; in memory there is no limit
+
+let outbox = null;
+let undoable = [];
+let redoable = [];
+const times = []; // of own decisions, for the rate
+
+export function begin(box) {
+  outbox = box;
+  for (const [name, stack] of [["undo", undoable], ["redo", redoable]]) {
+    try {
+      const found = JSON.parse(localStorage.getItem(`labelsieve:${store.run}:${name}`) ?? "[]");
+      if (Array.isArray(found)) stack.push(...found);
+    } catch { /* nothing was kept */ }
+  }
+}
+
+// Soon, not at once: a key held down must not wait for the browser's storage.
+let keeping = 0;
+function remember() {
+  clearTimeout(keeping);
+  keeping = setTimeout(keepSteps, 300);
+}
+
+export function keepSteps() {
+  try {
+    localStorage.setItem(`labelsieve:${store.run}:undo`, JSON.stringify(latest(undoable)));
+    localStorage.setItem(`labelsieve:${store.run}:redo`, JSON.stringify(latest(redoable)));
+  } catch { /* the browser keeps no more; undoing works until the page is closed */ }
+}
+
+function latest(stack) {
+  let first = stack.length;
+  for (let items = 0; first > 0 && items + stack[first - 1].length <= KEPT; first--) items += stack[first - 1].length;
+  return stack.slice(first);
+}
+
+// What a row comes to under an action: the label it would get.
+export function outcome(row, action, label = null) {
+  if (action === "accept") return store.classes[row.suggested];
+  if (action === "keep") return store.classes[row.given];
+  return action === "relabel" ? label : null;
+}
+
+export function decide(action, label = null) {
+  const rows = meant().map((place) => store.rows.get(place)).filter((row) => row && !(action === "clear" && row.state === "open"));
+  if (!rows.length) return;
+  const step = rows.map((row) => ({
+    id: row.id,
+    before: { action: row.state === "open" ? "clear" : row.state, label: row.label },
+    after: { action, label: outcome(row, action, label) },
+    given: store.classes[row.given],
+    seq: row.seq,
+  }));
+  undoable.push(step);
+  redoable = [];
+  write(step, "after");
+  remember();
+  for (let i = 0; i < rows.length; i++) times.push(Date.now());
+  const what = action === "relabel" ? `relabelled ${label}` : DONE[action];
+  announce(rows.length === 1 ? `${what}` : `${rows.length} labels: ${what}`);
+  tell("decided", rows.length);
+}
+
+export const undo = () => back(undoable, redoable, "before", "undone");
+export const redo = () => back(redoable, undoable, "after", "redone");
+export const canUndo = () => undoable.length;
+export const canRedo = () => redoable.length;
+
+function back(from, to, which, words) {
+  const step = from.pop();
+  if (!step) {
+    announce(`nothing to be ${words}`);
+    return;
+  }
+  to.push(step);
+  write(step, which);
+  remember();
+  announce(`${step.length === 1 ? "1 decision" : `${step.length} decisions`} ${words}`);
+  tell("stepped", step);
+}
+
+function write(step, which) {
+  const entries = step.map((item) => {
+    const { action, label } = item[which];
+    // What this step itself last wrote, or saw: what others decided since then is not swept away by undoing.
+    const entry = { key: newKey(), id: item.id, action, label: action === "relabel" ? label : null, who: store.who, replaces: item.seq };
+    for (const row of rowsOf(item.id)) {
+      Object.assign(row, { state: action === "clear" ? "open" : action, label, who: store.who, waiting: true, conflict: false });
+    }
+    item.key = entry.key;
+    return entry;
+  });
+  outbox.add(entries);
+  tell("rows");
+}
+
+// The server has them on its disk.
+export function saved(found) {
+  const bySeq = new Map(found.map((entry) => [entry.key, entry.seq]));
+  for (const stack of [undoable, redoable]) {
+    for (const step of stack.slice(-50)) for (const item of step) if (bySeq.has(item.key)) item.seq = bySeq.get(item.key);
+  }
+  for (const { id, seq } of found) {
+    if (outbox.has(id)) continue;
+    for (const row of rowsOf(id)) Object.assign(row, { waiting: false, seq: Math.max(row.seq ?? 0, seq) });
+  }
+  remember();
+  tell("rows");
+}
+
+// Own decisions a minute, over the last five minutes at most.
+export function rate() {
+  const since = Date.now() - 300000;
+  while (times.length && times[0] < since) times.shift();
+  if (times.length < 2) return null;
+  return (60000 * times.length) / Math.max(Date.now() - times[0], 10000);
+}

@@ -1,0 +1,131 @@
+// The label in focus with all that is known of it: beside the grid, or large and alone.
+
+import * as api from "./api.js";
+import { $, h, percent, say } from "./dom.js";
+import { decide } from "./decide.js";
+import { SIGNS, WORDS, words } from "./grid.js";
+import { sparkline } from "./sparkline.js";
+import { current, on, store, tell } from "./store.js";
+
+const known = new Map(); // id -> detail, of the rows last looked at
+const KEPT = 200;
+let shown = "";
+let timer = 0;
+
+function bar(kind, name, share, words) {
+  const fill = h("i");
+  fill.style.width = `${Math.max(100 * share, 0.5)}%`;
+  return h("div", { class: `chance ${kind}` }, h("span", { class: "what" }, words), h("b", {}, name), h("span", { class: "share" }, percent(share)),
+    h("div", { class: "bar", "aria-hidden": "true" }, fill));
+}
+
+function picture(row) {
+  if (!store.pictures) return null;
+  if (!store.ready) return h("div", { class: "large none" }, store.remark ? `no picture: ${store.remark}` : "");
+  const image = h("img", { src: api.picture(row.id, store.mode === "single" ? "large" : "small"), alt: words(row) });
+  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 48));
+  image.addEventListener("error", () => image.replaceWith(h("span", { class: "none" }, `no picture: ${row.id}`)));
+  return h("div", { class: "large" }, image);
+}
+
+function classes(row) {
+  return h("ol", { class: "likeliest", "aria-label": "Likeliest classes, keys 1 to 9" }, row.likeliest.map(([k, share], i) =>
+    h("li", {}, h("button", { title: `Relabel (${i + 1})`, onclick: () => decide("relabel", store.classes[k]) },
+      h("kbd", {}, String(i + 1)), h("span", {}, store.classes[k]), share === null ? null : h("small", {}, percent(share))))));
+}
+
+function near(title, rows) {
+  return h("section", { class: "near" }, h("h3", {}, title), rows.length
+    ? h("ul", {}, rows.map((row) => h("li", { title: row.id }, store.pictures && store.ready
+      ? h("img", { src: api.picture(row.id), alt: `${store.classes[row.label]}, ${row.id}`, loading: "lazy" })
+      : h("span", {}, row.id))))
+    : h("p", { class: "muted" }, "none kept for this label"));
+}
+
+function decisions(row) {
+  if (!row.decisions.length) return null;
+  return h("section", { class: "past" }, h("h3", {}, "Decisions"), h("ul", {}, row.decisions.slice().reverse().map((entry) =>
+    h("li", {}, h("b", {}, entry.who), ` ${WORDS[entry.action] ?? "taken back"}`, entry.label ? `: ${entry.label}` : "",
+      h("time", { datetime: entry.when }, new Date(entry.when).toLocaleString())))));
+}
+
+function conflict(row) {
+  if (!row.conflict || !row.standing?.length) return null;
+  return h("section", { class: "conflict", role: "group", "aria-label": "Conflict" },
+    h("h3", {}, "Reviewers disagree"), row.standing.map((entry) =>
+      h("p", {}, h("b", {}, entry.who), ` says ${WORDS[entry.action]}${entry.label ? `: ${entry.label}` : ""} `,
+        h("button", { onclick: () => decide(entry.action, entry.label) }, "Take this"))),
+    h("p", { class: "muted" }, "Whatever you decide now settles it."));
+}
+
+function body(row, full) {
+  const single = store.mode === "single";
+  const facts = [
+    h("h2", {}, h("span", { class: "given" }, store.classes[row.given]), " → ", h("span", { class: "suggested" }, store.classes[row.suggested])),
+    h("p", { class: "state", "data-state": row.conflict ? "conflict" : row.state }, row.conflict ? "conflict" :
+      `${SIGNS[row.state]} ${WORDS[row.state]}${row.state === "relabel" ? ` as ${row.label}` : ""}`, row.waiting ? h("em", {}, " saving") : null),
+    conflict({ ...full, ...row }),
+    bar("given", store.classes[row.given], row.score, "given, chance to be right"),
+    bar("suggested", store.classes[row.suggested], row.confidence, "suggested, share of the networks"),
+    h("p", { class: "reason" }, full?.reason ?? ""),
+    classes(row),
+    full ? near(`Clean ${store.classes[row.given]}, nearest`, full.near_given) : null,
+    full && row.given !== row.suggested ? near(`Clean ${store.classes[row.suggested]}, nearest`, full.near_suggested) : null,
+    full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "Chance to be right, over training"), sparkline(full.history),
+      h("p", { class: "ends" }, h("span", {}, `after epoch ${full.history[0][0]}: ${percent(full.history[0][1])}`),
+        h("span", {}, `after epoch ${full.history.at(-1)[0]}: ${percent(full.history.at(-1)[1])}`))) : null,
+    full ? decisions(full) : null,
+    h("p", { class: "id" }, full?.path && full.path !== row.id ? `${row.id} · ${full.path}` : row.id),
+  ];
+  return single ? [picture(row), h("div", { class: "about" }, facts)] : [picture(row), facts];
+}
+
+export function draw() {
+  const panel = $("detail");
+  const row = current();
+  if (!row) {
+    panel.replaceChildren(store.total || !store.known ? h("p", { class: "muted" }, "loading") : empty());
+    shown = "";
+    return;
+  }
+  const full = known.get(row.id);
+  const face = JSON.stringify([row, store.mode, store.ready, store.remark, full?.seq, Boolean(full)]);
+  if (face !== shown) {
+    shown = face;
+    const scroll = panel.scrollTop;
+    panel.replaceChildren(...body(row, full).flat().filter(Boolean));
+    panel.scrollTop = scroll;
+  }
+  if (!full || (full.seq !== row.seq && !row.waiting) || full.conflict !== row.conflict) {
+    clearTimeout(timer);
+    timer = setTimeout(() => load(row), full ? 50 : 60);
+  }
+}
+
+async function load(row) {
+  try {
+    const full = await api.row(row.id);
+    known.delete(row.id);
+    known.set(row.id, full);
+    if (known.size > KEPT) known.delete(known.keys().next().value);
+    if (current()?.id === row.id) {
+      shown = "";
+      draw();
+    }
+  } catch { /* the next poll says that the server is gone */ }
+}
+
+function empty() {
+  return h("div", { class: "done" }, h("h2", {}, "Nothing to show"), h("p", {}, store.filter.state === "open"
+    ? "No open label fits these filters." : "No label fits these filters."),
+  h("button", { onclick: () => tell("reset") }, "Clear the filters"));
+}
+
+export function looks() {
+  document.body.dataset.mode = store.mode;
+  shown = "";
+  draw();
+}
+
+on("rows list", draw);
+on("mode", looks);

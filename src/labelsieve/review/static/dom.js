@@ -1,0 +1,48 @@
+// Elements from plain words. Texts go in as text nodes only, so a name that holds HTML is shown and never read as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export const $ = (id) => document.getElementById(id);
+
+export function h(tag, facts = {}, ...children) {
+  return filled(document.createElement(tag), facts, children);
+}
+
+export function svg(tag, facts = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), facts, children);
+}
+
+function filled(element, facts, children) {
+  for (const [name, value] of Object.entries(facts)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+// Change only what differs: the browser then lays out only what changed.
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+export function set(element, name, value) {
+  if (value === null || value === false) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
+}
+
+let clearing = 0;
+export function announce(text) {
+  const live = $("live");
+  live.textContent = text;
+  clearTimeout(clearing);
+  clearing = setTimeout(() => { live.textContent = ""; }, 4000);
+}
+
+export const number = (value) => Math.round(value).toLocaleString("en-US");
+
+export function percent(share) {
+  if (share > 0 && share < 0.001) return "<0.1 %";
+  return `${(100 * share).toFixed(share < 0.1 || share > 0.995 ? 1 : 0)} %`;
+}

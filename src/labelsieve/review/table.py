@@ -1,0 +1,167 @@
+"""The issues of a run as columns, most suspicious first: issues.parquet or issues.csv goes in, arrays come out.
+
+A million rows are held as numbers and blocks of text. Parquet is read where pyarrow is installed and it is not older than
+the CSV, which may have been changed by hand.
+"""
+
+import csv
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelsieve.decisions.decision import LABELLING
+from labelsieve.errors import ToolError
+from labelsieve.issues.rules import ACTIONS, KINDS
+from labelsieve.review.texts import Texts
+
+TEXTS = ("id", "path", "reason")
+CODED = ("given_label", "suggested_label", "kind", "action")
+NUMBERS = ("suggested_confidence", "label_score")
+FLAGS = ("is_label_issue",)
+WANTED = (*TEXTS, *CODED, *NUMBERS, *FLAGS)
+DECIDED = "decided"  # in an earlier round; older files lack it
+
+
+@dataclass(frozen=True, eq=False)
+class IssueTable:
+    """Row r is the r-th most suspicious sample. Codes are places in `classes`, `KINDS` and `ACTIONS`."""
+
+    classes: tuple[str, ...]
+    ids: Texts
+    paths: Texts
+    reasons: Texts
+    given: np.ndarray  # (N,) int32
+    suggested: np.ndarray  # (N,) int32
+    kind: np.ndarray  # (N,) int8
+    action: np.ndarray  # (N,) int8: what labelsieve would do
+    confidence: np.ndarray  # (N,) float32, of the suggested class
+    score: np.ndarray  # (N,) float32, of the given class
+    is_issue: np.ndarray  # (N,) bool
+    settled: np.ndarray  # (N,) bool: decided in an earlier round
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.ids.tolist())}
+
+
+def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable:
+    """The table of the run in `folder`; `classes` are all of them, where the run says so."""
+    text, parquet = folder / "issues.csv", folder / "issues.parquet"
+    if not text.is_file() and not parquet.is_file():
+        raise ToolError(f"{text}: missing; the run has not divided its labels yet: `labelsieve resume {folder}`")
+    newer = parquet.is_file() and (not text.is_file() or parquet.stat().st_mtime_ns >= text.stat().st_mtime_ns)
+    file = parquet if newer and find_spec("pyarrow") is not None else text
+    raw = _from_parquet(file) if file is parquet else _from_csv(file)
+    names = tuple(classes or sorted({*raw["given_label"][1], *raw["suggested_label"][1]}))
+    table = IssueTable(
+        names,
+        raw["id"],
+        raw["path"],
+        raw["reason"],
+        _coded(raw["given_label"], names, f"{file}: given_label", "classes").astype(np.int32),
+        _coded(raw["suggested_label"], names, f"{file}: suggested_label", "classes").astype(np.int32),
+        _coded(raw["kind"], KINDS, f"{file}: kind", "kinds").astype(np.int8),
+        _coded(raw["action"], ACTIONS, f"{file}: action", "actions").astype(np.int8),
+        _in_range(raw["suggested_confidence"], f"{file}: suggested_confidence"),
+        _in_range(raw["label_score"], f"{file}: label_score"),
+        raw["is_label_issue"],
+        np.array([word in LABELLING for word in raw[DECIDED][1]] or [False], bool)[raw[DECIDED][0]],
+    )
+    if len(table.row_of) != len(table):
+        raise ToolError(f"{file}: an id occurs more than once; put the file back, or repeat the run")
+    return table
+
+
+def _coded(found: tuple[np.ndarray, list[str]], names: Sequence[str], place: str, what: str) -> np.ndarray:
+    """Codes of the file's own words as places in `names`."""
+    codes, words = found
+    number = {name: k for k, name in enumerate(names)}
+    unknown = [word for word in words if word not in number]
+    if unknown:
+        raise ToolError(f'{place} "{unknown[0]}" is not one of {len(names)} {what}; put the file back, or repeat the run')
+    return np.array([number[word] for word in words] or [0], np.int64)[codes]
+
+
+def _in_range(values: np.ndarray, place: str) -> np.ndarray:
+    """A number that is not known counts as 0: of no confidence, or as suspicious as can be."""
+    plain = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    if len(plain) and (plain.min() < 0 or plain.max() > 1):
+        raise ToolError(f"{place} has a value outside of 0..1; put the file back, or repeat the run")
+    return plain.astype(np.float32)
+
+
+def _from_parquet(file: Path) -> dict[str, Any]:
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    try:
+        known = parquet.read_schema(file).names
+        table = parquet.read_table(file, columns=[name for name in (*WANTED, DECIDED) if name in known])
+        missing = [name for name in WANTED if name not in table.column_names]
+        if missing:
+            raise KeyError(f'the column "{missing[0]}" is missing')
+        raw: dict[str, Any] = {name: Texts.of_arrow(table[name]) for name in TEXTS}
+        raw[DECIDED] = (np.zeros(len(table), np.int64), [""])
+        for name in (*CODED, DECIDED) if DECIDED in known else CODED:
+            coded = table[name].cast(arrow.string()).fill_null("").combine_chunks().dictionary_encode()
+            raw[name] = (np.asarray(coded.indices), coded.dictionary.to_pylist())
+        raw |= {name: table[name].cast(arrow.float64()).to_numpy() for name in NUMBERS}
+        return raw | {name: table[name].fill_null(False).to_numpy().astype(bool) for name in FLAGS}
+    except (OSError, KeyError, ValueError, TypeError, NotImplementedError) as error:  # Arrow's errors are these
+        raise ToolError(f"{file}: cannot be read ({error}); delete it: issues.csv says the same") from None
+
+
+def _from_csv(file: Path) -> dict[str, Any]:
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.reader(stream)
+            header = next(reader, [])
+            missing = [name for name in WANTED if name not in header]
+            if missing:
+                raise ToolError(f'{file}: the column "{missing[0]}" is missing; put it back, or repeat the run')
+            return _columns(reader, {name: header.index(name) for name in (*WANTED, DECIDED) if name in header}, file)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ToolError(f"{file}: cannot be read ({error}); put it back, or repeat the run") from None
+
+
+def _columns(lines: Iterable[list[str]], places: dict[str, int], file: Path) -> dict[str, Any]:
+    """Column by column out of the lines; words are numbered as they come."""
+    kept: dict[str, list[Any]] = {name: [] for name in places}
+    words: dict[str, dict[str, int]] = {name: {} for name in (*CODED, DECIDED) if name in places}
+    takes: list[tuple[int, Callable[[str], Any], list[Any]]] = []
+    for name, place in places.items():
+        if name in words:
+            known = words[name]
+            takes.append((place, lambda word, known=known: known.setdefault(word, len(known)), kept[name]))  # type: ignore[misc]
+        else:
+            takes.append((place, _number if name in NUMBERS else _flag if name in FLAGS else str, kept[name]))
+    for number, line in enumerate(lines, 1):
+        try:
+            for place, take, column in takes:
+                column.append(take(line[place]))
+        except (IndexError, ValueError) as error:
+            raise ToolError(f"{file}: row {number}: {error}; the file was changed by hand or damaged: put it back") from None
+    raw: dict[str, Any] = {name: Texts.of(kept[name]) for name in TEXTS}
+    raw[DECIDED] = (np.zeros(len(kept["id"]), np.int64), [""])
+    raw |= {name: (np.array(kept[name], np.int64), list(words[name])) for name in words}
+    raw |= {name: np.array(kept[name], np.float64) for name in NUMBERS}
+    return raw | {name: np.array(kept[name], bool) for name in FLAGS}
+
+
+def _number(text: str) -> float:
+    return float(text) if text else float("nan")
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither True nor False")
+    return text.lower() == "true"

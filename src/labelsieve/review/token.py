@@ -1,0 +1,45 @@
+"""A run folder goes in, the access token of its review comes out: the same after a restart, so that open pages go on.
+
+It is made from the folder's path and a secret of this user, which lies in the user's own state folder and not in the run: a
+run folder from elsewhere cannot bring a token along.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+NAME = "review.secret"
+
+
+def state_dir() -> Path:
+    """XDG_STATE_HOME/labelsieve, else ~/.local/state/labelsieve."""
+    named = os.environ.get("XDG_STATE_HOME")
+    return (Path(named) if named else Path.home() / ".local" / "state") / "labelsieve"
+
+
+def run_token(run: Path) -> str:
+    """URL-safe, 43 characters. Where no secret can be kept, a new one each time."""
+    try:
+        secret = _secret(state_dir())
+    except (OSError, RuntimeError):  # no home, or none that can be written
+        return secrets.token_urlsafe(32)
+    return hmac.new(secret, os.fsencode(run.resolve()), hashlib.sha256).hexdigest()[:43]
+
+
+def _secret(folder: Path) -> bytes:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = folder / NAME
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        facts = os.lstat(file)
+        kept = file.read_bytes()
+        if facts.st_uid == os.getuid() and not facts.st_mode & 0o077 and len(kept) >= 32:
+            return kept
+        file.unlink()  # others could read or write it, or it was cut short
+        return _secret(folder)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(secrets.token_bytes(32))
+    return file.read_bytes()

@@ -1,0 +1,52 @@
+"""early_losses.npz: every sample's loss at the end of the warm-up, which is where the paper looks at loss distributions.
+
+By network, for what it judged there: `loss` and `given` (2, M) and, where true labels are known, `wrong` (2, M); `classes` (K,).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from labelsieve.data.noisy_data import NoisyData, Truth
+from labelsieve.data.npz import read_npz
+from labelsieve.errors import ToolError
+from labelsieve.method.algorithm import Epoch
+from labelsieve.runs.folder import RunFolder
+
+
+@dataclass(frozen=True, eq=False)
+class EarlyLosses:
+    """(2, M) by network; `wrong` is for measuring, and there is none where nobody knows what is true."""
+
+    loss: np.ndarray
+    given: np.ndarray
+    classes: tuple[str, ...]
+    wrong: np.ndarray | None
+
+
+def write_early_losses(folder: RunFolder, epoch: Epoch, data: NoisyData, truth: Truth | None) -> None:
+    """`epoch` is the first one that divides: what it has seen is what the warm-up left."""
+    every = torch.arange(len(data))
+    rows = [some.cpu() for some in epoch.rows] or [every] * len(epoch.seen)
+    arrays = {
+        "loss": torch.stack([seen.losses for seen in epoch.seen]).cpu().numpy().astype(np.float32),
+        "given": torch.stack([data.labels[some] for some in rows]).numpy(),
+        "classes": np.array(data.classes),
+    }
+    if truth is not None:
+        wrong = truth.labels != data.labels
+        arrays["wrong"] = torch.stack([wrong[some] for some in rows]).numpy()
+    folder.write_arrays(folder.early_losses, arrays)
+
+
+def read_early_losses(folder: RunFolder) -> EarlyLosses:
+    if not folder.early_losses.is_file():
+        raise ToolError(
+            f"{folder.early_losses}: missing; the run has not finished its warm-up, or was made before runs kept these losses"
+        )
+    found = read_npz(folder.early_losses)
+    missing = [key for key in ("loss", "given", "classes") if key not in found]
+    if missing:
+        raise ToolError(f"{folder.early_losses}: {', '.join(missing)} missing; the file was changed: put it back")
+    return EarlyLosses(found["loss"], found["given"], tuple(found["classes"].tolist()), found.get("wrong"))

@@ -1,0 +1,66 @@
+"""For each issue, the nearest clean samples of its given class and of its suggested one: what a person compares it with.
+
+Features of both networks go in; neighbours.npz comes out: `of` (M,) samples, `given` and `suggested` (M, k) samples, nearest
+first, -1 where there are fewer. Small and bounded: the most suspicious issues, and a spread of the clean samples of a class.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelsieve.issues.table import LabelIssues
+from labelsieve.method.algorithm import Epoch
+
+NEAREST = 6
+ISSUES = 100_000  # so many at most, the most suspicious ones
+CANDIDATES = 1024  # clean samples of a class that are looked at, evenly spread over the data
+CHUNK = 2048
+
+
+def neighbours(epoch: Epoch, issues: LabelIssues) -> dict[str, np.ndarray]:
+    """Clean: not listed, and the networks say what the label says. Alike by the cosine of both networks' features."""
+    listed = issues.order[issues.is_issue[issues.order]][:ISSUES]
+    of = np.sort(listed)
+    clean = ~issues.is_issue & (issues.predicted == issues.given) & (issues.score > issues.tau)
+    features = [seen.features for seen in epoch.seen]
+    pools = {k: _spread(np.flatnonzero(clean & (issues.given == k))) for k in _classes(issues, of)}
+    found = {"of": of.astype(np.int32)}
+    for name, labels in (("given", issues.given), ("suggested", issues.predicted)):
+        near = np.full((len(of), NEAREST), -1, np.int32)
+        for k in np.unique(labels[of]).tolist():
+            rows = np.flatnonzero(labels[of] == k)
+            near[rows] = _nearest(features, of[rows], pools[k])
+        found[name] = near
+    return found
+
+
+def _classes(issues: LabelIssues, of: np.ndarray) -> list[int]:
+    return np.union1d(issues.given[of], issues.predicted[of]).tolist()
+
+
+def _spread(rows: np.ndarray) -> np.ndarray:
+    """At most CANDIDATES of them, evenly spaced."""
+    if len(rows) <= CANDIDATES:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, CANDIDATES).astype(np.int64)]
+
+
+def _nearest(features: Sequence[Tensor], rows: np.ndarray, pool: np.ndarray) -> np.ndarray:
+    """(len(rows), NEAREST) samples of the pool, nearest first, -1 where it has fewer."""
+    near = np.full((len(rows), NEAREST), -1, np.int32)
+    count = min(NEAREST, len(pool))
+    if not count:
+        return near
+    keys = [_unit(one, pool) for one in features]
+    for first in range(0, len(rows), CHUNK):
+        some = rows[first : first + CHUNK]
+        likeness = sum((_unit(one, some) @ key.T for one, key in zip(features, keys)), torch.zeros((), device=features[0].device))
+        near[first : first + CHUNK, :count] = pool[likeness.topk(count, 1).indices.cpu().numpy()]
+    return near
+
+
+def _unit(features: Tensor, rows: np.ndarray) -> Tensor:
+    some = torch.nan_to_num(features[torch.from_numpy(rows).to(features.device)].float())
+    return torch.nn.functional.normalize(some, dim=1)

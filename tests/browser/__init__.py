@@ -1,0 +1,1 @@
+"""The review page in a real browser, driven as people use it."""

@@ -1,0 +1,134 @@
+"""A tab of a real Chromium with the review open: keys and clicks go in, what stands on the page comes out."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+PATIENCE = 30.0
+
+
+class Page:
+    def __init__(self, driver: webdriver.Chrome) -> None:
+        self.driver = driver
+
+    def open(self, address: str) -> "Page":
+        self.driver.get(address)
+        self.until(lambda: self.cards() or self.script("return document.querySelector('.done') !== null"), "the list")
+        return self
+
+    def script(self, code: str, *facts: Any) -> Any:
+        return self.driver.execute_script(code, *facts)
+
+    def until(self, true: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+        end = time.monotonic() + patience
+        while True:
+            found = true()
+            if found:
+                return found
+            if time.monotonic() > end:
+                raise AssertionError(f"waited {patience:g} s in vain for {what}; banner: {self.text('banner')!r}")
+            time.sleep(0.03)
+
+    def size(self, width: int, height: int, dark: bool = False) -> None:
+        facts = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", facts)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def offline(self, gone: bool) -> None:
+        facts = {"offline": gone, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", facts)
+
+    # --- doing
+
+    def press(self, *keys: str) -> None:
+        """One key after the other, to whatever has the focus."""
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    def chord(self, held: str, *keys: str) -> None:
+        chain = ActionChains(self.driver).key_down(held)
+        for key in keys:
+            chain = chain.send_keys(key)
+        chain.key_up(held).perform()
+
+    def click(self, element: WebElement, held: str | None = None) -> None:
+        chain = ActionChains(self.driver)
+        chain = (chain.key_down(held) if held else chain).click(element)
+        (chain.key_up(held) if held else chain).perform()
+
+    def button(self, words: str) -> WebElement:
+        """The button that begins with these words and can be seen."""
+        code = (
+            "return [...document.querySelectorAll('button')].find(b => b.checkVisibility() && "
+            "(b.querySelector('span') ?? b).textContent.trim() === arguments[0])"
+        )
+        found: WebElement = self.until(lambda: self.script(code, words), f"the button {words!r}")
+        return found
+
+    def choose(self, id: str, value: str) -> None:
+        """A value of a select or an input, as a person sets it."""
+        self.script(
+            "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
+            "e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true}));",
+            id,
+            value,
+        )
+
+    # --- seeing
+
+    def by_id(self, id: str) -> WebElement:
+        return self.driver.find_element(By.ID, id)
+
+    def text(self, id: str) -> str:
+        return str(self.script("const e = document.getElementById(arguments[0]); return e && !e.hidden ? e.textContent : ''", id))
+
+    def cards(self) -> list[WebElement]:
+        return [card for card in self.driver.find_elements(By.CSS_SELECTOR, ".card:not([hidden])") if card.get_attribute("title")]
+
+    def ids(self) -> list[str]:
+        return list(self.script("return [...document.querySelectorAll('.card:not([hidden])')].map(c => c.title)"))
+
+    def states(self) -> list[str]:
+        return list(self.script("return [...document.querySelectorAll('.card:not([hidden])')].map(c => c.dataset.state)"))
+
+    def focus(self) -> str:
+        """The id in focus."""
+        return str(
+            self.script(
+                "return document.querySelector('.card.focus')?.title ?? document.querySelector('#detail .id')?.textContent"
+            )
+        )
+
+    def selected(self) -> int:
+        return int(self.script("return document.querySelectorAll('.card[aria-selected=true]').length"))
+
+    def total(self) -> int:
+        return int(self.text("total").split(" of ")[-1].split()[0].replace(",", ""))
+
+    def saved(self) -> None:
+        """All that was decided is on the server's disk."""
+        self.until(lambda: self.text("saved") == "all saved", "all saved")
+
+    def errors(self) -> list[str]:
+        """What the browser complained about, less that a server was gone."""
+        gone = (
+            "ERR_CONNECTION_REFUSED",
+            "ERR_INTERNET_DISCONNECTED",
+            "ERR_CONNECTION_RESET",
+            "ERR_EMPTY_RESPONSE",
+            "status of 503",
+        )
+        return [line["message"] for line in self.driver.get_log("browser") if not any(word in line["message"] for word in gone)]
+
+
+ENTER, ESCAPE, SHIFT, CONTROL = Keys.ENTER, Keys.ESCAPE, Keys.SHIFT, Keys.CONTROL
+LEFT, RIGHT, UP, DOWN = Keys.ARROW_LEFT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ARROW_DOWN
+PAGE_DOWN, HOME, END, BACKSPACE, DELETE = Keys.PAGE_DOWN, Keys.HOME, Keys.END, Keys.BACKSPACE, Keys.DELETE

@@ -1,0 +1,124 @@
+"""`reproduce` and `compare` as a shell calls them: plans that make nothing, sweeps that go on, runs side by side."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.conftest import TINY, Shell
+from labelsieve.data.npz import read_npz
+from labelsieve.reproduce import paper
+from reproduce.tiny_sweep import table
+from runs.tiny import arrays_file, pictures, tiny_config, whole
+
+
+@pytest.fixture(autouse=True)
+def tiny_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(paper.TABLES, "tiny", lambda: table(("gmm-agn", "cpc-awr")))
+    monkeypatch.setitem(__import__("labelsieve.cli.sweeping", fromlist=["DATA"]).DATA, "arrays", "stripes")
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table3", "hyper", "ablation", "prototypes"])
+def test_every_table_can_be_planned_without_data_or_a_gpu(tmp_path: Path, shell: Shell, name: str) -> None:
+    answer = shell("reproduce", name, "--dry-run", "--out", tmp_path / "sweep")
+    assert answer.code == 0, answer.err
+    jobs = paper.TABLES[name]().jobs
+    assert answer.out.count("labelsieve train") == 3 * len(jobs)
+    assert all(f"--preset {job.preset} " in answer.out for job in jobs)
+    assert all(f"--data {source}:PATH" in answer.out for source in {job.source for job in jobs})
+    assert "RESULTS.md" in answer.out or name == "table1"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_is_run_written_and_gone_on_with(tmp_path: Path, shell: Shell, source: str) -> None:
+    out = tmp_path / "sweep"
+    command = ("reproduce", "tiny", "--seeds", 1, "--out", out, "--data", source, "--epochs", 2)
+    first = shell(*command, "--time-limit", "0.001s")
+    assert first.code == 0 and "the same command goes on" in first.out and "NOT FINISHED" in (out / "tiny.md").read_text()
+    second = shell("reproduce", "tiny", "--seeds", 1, "--out", out, "--data", source)  # as it was begun: 2 epochs
+    assert second.code == 0, second.err
+    text = (out / "tiny.md").read_text()
+    assert text.count("SHORT: 2 of 3 epochs") == 2 and "these numbers do not reproduce it" in second.out
+    other = shell(*command[:-1], 3)
+    assert other.code == 2 and "begun with --epochs 2" in other.err
+    drawn = shell("reproduce", "figures", out)
+    assert drawn.code == 0 and (out / "figures" / "arrays-stripes-sym30-auc.png").exists()
+
+
+def test_a_table_without_its_data_says_what_it_needs(tmp_path: Path, shell: Shell) -> None:
+    answer = shell("reproduce", "table3", "--cells", "cifar10-asym40 cpc-agn", "--seeds", 1, "--out", tmp_path / "sweep")
+    assert answer.code == 0 and "needs cifar10: give its place with --data cifar10:PATH" in answer.out
+    assert "NOT RUN" in (tmp_path / "sweep" / "table3.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("table4",), 'table "table4" is not known'),
+        (("table3", "--cells", "cifar9"), 'matches nothing in table3 (did you mean "cifar10"?)'),
+        (("table3", "--data", "imagenet:/x"), "write NAME:PATH"),
+        (("table3", "--dry-run", "--speed", "none.json"), "bench --json"),
+        (("table3", "somewhere"), "takes no run folders"),
+        (("table3", "--budget", "soon", "--speed", "none.json"), "bench --json"),
+        (("figures", "nowhere"), "there is no run folder"),
+    ],
+)
+def test_wrong_use_is_named(tmp_path: Path, shell: Shell, words: tuple[str, ...], said: str) -> None:
+    answer = shell("reproduce", *words, "--out", tmp_path / "sweep")
+    assert answer.code in (1, 2) and said in answer.err, answer.err
+
+
+def test_prototypes_of_a_run_are_measured(shell: Shell, finished: Path) -> None:
+    answer = shell("reproduce", "prototypes", finished)
+    lines = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
+    last = [line["accuracy"]["prototypes"] for line in lines if "prototypes" in line.get("accuracy", {})][-1]
+    assert answer.code == 0 and f"{last:.2f} /" in answer.out and "78.44" in answer.out
+
+
+def test_what_a_run_keeps_of_its_test_pictures_is_its_accuracy(finished: Path) -> None:
+    kept = read_npz(finished / "predictions.npz")
+    lines = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
+    last = [line["accuracy"] for line in lines if "accuracy" in line][-1]
+    for name in ("first", "second"):
+        assert 100 * float((kept[name] == kept["label"]).mean()) == pytest.approx(last[name])
+    assert 100 * float((kept["top"][:, 0] == kept["label"]).mean()) == pytest.approx(last["both"])
+
+
+def test_runs_side_by_side(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:
+    other = whole(tmp_path / "other", tiny_config(source, seed=3)).folder.path
+    page = tmp_path / "page.html"
+    answer = shell("compare", finished, other, "--out", page)
+    assert answer.code == 0, answer.err
+    assert "seed: 0 | 3" in answer.out and "paired against the first" in answer.out
+    assert "Runs side by side" in page.read_text() and "http" not in page.read_text().split("<body>")[1]
+    told = json.loads(shell("compare", finished, other, "--json").out)
+    first, second = (read_npz(run / "predictions.npz") for run in (finished, other))
+    right = [(kept["top"][:, 0] == kept["label"]) for kept in (first, second)]
+    against = told["runs"][1]["against_first"]
+    assert against["points"] == pytest.approx(100 * float(np.mean(right[1]) - np.mean(right[0])))
+    assert against["low"] <= against["points"] <= against["high"]
+    assert told["settings_that_differ"] == {"seed": ["0", "3"]}
+
+
+def test_runs_that_cannot_be_compared_are_told_apart(tmp_path: Path, shell: Shell, finished: Path) -> None:
+    labels = (pictures()["test_labels"] + 1) % 3
+    other = whole(tmp_path / "other", tiny_config(arrays_file(tmp_path / "other.npz", test_labels=labels))).folder.path
+    answer = shell("compare", finished, other)
+    assert answer.code == 2 and "tested on other pictures" in answer.err and str(other) in answer.err
+    assert "named twice" in shell("compare", finished, finished).err
+    assert "at least two" in shell("compare", finished).err
+    old = tmp_path / "old"
+    shutil.copytree(finished, old)
+    (old / "predictions.npz").unlink()
+    missing = shell("compare", finished, old)
+    assert missing.code == 1 and f"labelsieve resume {old}" in missing.err
+    assert shell("resume", old).code == 0 and shell("compare", finished, old).code == 0
+
+
+def test_a_test_limit_measures_on_fewer_pictures(tmp_path: Path, shell: Shell, source: str) -> None:
+    answer = shell("train", source, "--out", tmp_path / "run", *TINY, "--set", "data.test_limit=6")
+    assert answer.code == 0 and len(read_npz(tmp_path / "run" / "predictions.npz")["label"]) == 6
+    few = shell("train", source, "--out", tmp_path / "few", *TINY, "--set", "data.test_limit=2")
+    assert few.code == 2 and "cannot hold 3 classes" in few.err and not (tmp_path / "few").exists()

@@ -1,0 +1,105 @@
+"""Time from measured speed, by hand; and what fits a budget."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.reproduce.cells import Job
+from labelsieve.reproduce.paper import TABLES
+from labelsieve.reproduce.plan import MARGIN, fit
+from labelsieve.reproduce.speed import H200, Speed, from_bench, labelled_share, measured_here, phases, seconds_of, total
+from labelsieve.reproduce.tasks import Places, Settings, Task, tasks_for
+
+CIFAR100 = [job for job in TABLES["table3"]().jobs if job.name.startswith("cifar100")]
+ROUND = Speed("preact-resnet18", 32, 50_000, 25_000, 2.0, 5.0, 1.0, 10.0, 0.5, "a machine")
+
+
+def make(jobs: list[Job], settings: Settings) -> list[Task]:
+    return tasks_for(jobs, [0], settings, Places(), Path("nowhere"))
+
+
+def test_a_runs_time_is_start_warm_up_and_mixed_epochs() -> None:
+    (task,) = make(CIFAR100[:1], Settings())
+    assert phases(task) == (30, 420)
+    assert labelled_share(task) == 0.35  # 10.9 % are right at 90 %, but more count as clean
+    mixed = 1.0 + 4.0 * 0.35 * 50_000 / 25_000
+    assert seconds_of(task, ROUND) == pytest.approx(10 + 30 * 2.5 + 420 * (mixed + 0.5))
+    assert seconds_of(task, ROUND, shared=True) == pytest.approx(10 + 420 * (mixed + 0.5))
+
+
+def test_a_subset_takes_its_share() -> None:
+    (whole,), (part,) = make(CIFAR100[:1], Settings()), make(CIFAR100[:1], Settings(limit=5000))
+    always = 10 + 450 * 0.5  # the start, and all test pictures after every epoch
+    assert seconds_of(part, ROUND) - always == pytest.approx((seconds_of(whole, ROUND) - always) / 10)
+
+
+def test_siblings_pay_for_one_warm_up_and_unknown_speeds_are_not_counted() -> None:
+    tasks = make(TABLES["table3"]().jobs, Settings())
+    by_task, seconds = total(tasks, [ROUND])
+    cifar = [by_task[task.name] for task in tasks if task.job.name.startswith("cifar100")]
+    assert cifar[0] is not None and cifar[1] is not None and cifar[0] - cifar[1] == pytest.approx(75) and cifar[1] == cifar[2]
+    assert {by_task[task.name] for task in tasks if task.job.source in ("webvision", "clothing1m")} == {None}
+    assert seconds == pytest.approx(sum(value for value in by_task.values() if value is not None))
+
+
+def test_a_budget_takes_the_longest_length_that_fits() -> None:
+    found = fit(CIFAR100, Settings(), make, [H200], 25 * 60)
+    assert found.jobs == CIFAR100 and found.dropped == [] and found.seconds <= 25 * 60
+    longer = Settings(share=found.settings.share + 0.01)
+    assert MARGIN * total(make(CIFAR100, longer), [H200])[1] > 25 * 60
+    assert fit(CIFAR100, Settings(), make, [H200], 24 * 3600).settings.share == 1
+
+
+def test_a_small_budget_drops_the_last_cells_rather_than_the_last_epochs() -> None:
+    found = fit(CIFAR100, Settings(), make, [H200], 12 * 60)
+    assert 0 < len(found.jobs) < 4 and found.jobs + found.dropped == CIFAR100
+    assert all(phases(task)[1] >= 45 for task in make(found.jobs, found.settings))
+
+
+def test_a_given_length_stays_and_too_little_time_is_an_error() -> None:
+    found = fit(CIFAR100, Settings(epochs=60), make, [H200], 10 * 60)
+    assert found.settings.epochs == 60
+    for settings in (Settings(), Settings(epochs=60)):
+        with pytest.raises(UsageError, match=r"nothing fits this budget: cifar100-sym90\+gmm-agn takes about \d+\.\d min"):
+            fit(CIFAR100, settings, make, [H200], 30)
+    with pytest.raises(UsageError, match="no measured speed fits webvision"):
+        fit([job for job in TABLES["table3"]().jobs if job.source == "webvision"], Settings(), make, [H200], 3600)
+
+
+def test_a_bench_file_gives_its_speed_and_another_file_is_named(tmp_path: Path) -> None:
+    parts = {
+        "warm-up epoch, both networks": 2.0,
+        "gather evidence, both networks": 0.4,
+        "mixtures, both networks": 0.1,
+        "stage 1, both networks": 0.3,
+        "test evaluation, both networks": 0.2,
+    }
+    shape = {"samples": 50_000, "labelled": 25_000, "batch": 128, "network": "preact-resnet18", "picture": [3, 32, 32]}
+    facts = {"device": "cuda (made)", "shape": shape, "parts_s": parts, "epoch_s": 5.0, "startup_s": 10.0}
+    (tmp_path / "bench.json").write_text(json.dumps(facts))
+    found = from_bench(tmp_path / "bench.json")
+    assert (found.warm_up_s, found.mixed_s, found.fixed_s, found.start_s) == (2.0, 5.0, pytest.approx(0.8), 10.0)
+    assert found.test_s == pytest.approx(0.2) and "cuda (made)" in found.source and found.fits(CIFAR100[0])
+    large = {"device": "cuda (made)", "network": "resnet50", "together_ms": 100.0, "gathered_per_s": 4000.0}
+    (tmp_path / "large.json").write_text(json.dumps(large))
+    web = from_bench(tmp_path / "large.json")
+    (task,) = make([job for job in TABLES["table3"]().jobs if job.name == "webvision+cpc-awr"], Settings())
+    assert web.fits(task.job) and not web.fits(CIFAR100[0])
+    assert web.mixed_s == pytest.approx(2 * 500 * 0.1 + 64_000 / 4000)
+    assert web.mixed(task) == pytest.approx(
+        16 * (1 + 5000 / 32_000) + 0.6 * 32_000 / 16_000 * 100
+    )  # 60 % of the labels count as clean
+    (tmp_path / "bench.json").write_text("{}")
+    for name in ("bench.json", "none.json"):
+        with pytest.raises(ToolError, match="bench --json"):
+            from_bench(tmp_path / name)
+
+
+def test_this_machine_is_measured_in_seconds() -> None:
+    job = Job("digits+x", "digits", "digits", 24, (("engine.threads", 1), ("training.batch", 8), ("training.warmup_batch", 8)))
+    (task,) = make([job], Settings())
+    found = measured_here(task, "cpu")
+    assert found.network == "small" and found.side == 8 and found.samples == 64
+    assert 0 < found.warm_up_s < 30 and found.mixed_s > found.fixed_s > 0

@@ -1,0 +1,97 @@
+"""What finished runs give: numbers by hand from metrics, and the same ones in Markdown, CSV and HTML."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+
+from labelsieve.reproduce.results import CellResult, final, result, values
+from labelsieve.reproduce.table_files import as_markdown, as_page, as_rows, write_table
+from labelsieve.reproduce.tasks import Settings
+from labelsieve.runs.findings import read_record
+from labelsieve.runs.folder import RunFolder
+from reproduce.tiny_sweep import table, tasks
+
+
+def results(source: str, out: Path, seeds: int = 2, **settings: object) -> list[CellResult]:
+    wanted = tasks(source, out, seeds, settings=Settings(**settings))  # type: ignore[arg-type]
+    return [result(cell, [task for task in wanted if task.job == cell.job]) for cell in table().cells]
+
+
+def lines_of(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_numbers_are_those_of_the_metrics(source: str, swept: Path) -> None:
+    _, _, cpc = results(source, swept)
+    runs = [swept / "runs" / "stripes+cpc-awr" / f"seed{seed}" for seed in (0, 1)]
+    accuracies = [[line["accuracy"]["both"] for line in lines_of(run) if "accuracy" in line] for run in runs]  # type: ignore[index]
+    assert cpc.last is not None and cpc.best is not None and cpc.tail is not None
+    assert cpc.last.mean == pytest.approx(mean(series[-1] for series in accuracies))
+    assert cpc.last.std == pytest.approx(stdev([series[-1] for series in accuracies]))
+    assert cpc.best.mean == pytest.approx(mean(max(series) for series in accuracies))
+    assert cpc.tail.mean == pytest.approx(mean(mean(series[-10:]) for series in accuracies))
+    assert cpc.difference == pytest.approx(cpc.best.mean - 90)
+    assert (cpc.seeds, cpc.wanted, cpc.epochs, cpc.mark) == (2, 2, 3, "")
+    assert cpc.minutes is not None and cpc.minutes > 0
+
+
+def test_the_mean_of_the_last_ten_is_of_ten(swept: Path) -> None:
+    record = read_record(RunFolder(swept / "runs" / "stripes+ce" / "seed0"))
+    record.metrics[:] = [{"epoch": i, "phase": "warm-up", "accuracy": {"both": float(i)}} for i in range(1, 21)]
+    found = final(record)
+    assert found is not None and (found.last, found.tail, found.best) == (20, 15.5, 20)
+    assert values(record, "also.ilsvrc12.both") == [] and final(record, "accuracy.prototypes") is None
+
+
+def test_a_model_chosen_on_validation_pictures_has_one_number(swept: Path) -> None:
+    record = read_record(RunFolder(swept / "runs" / "stripes+ce" / "seed0"))
+    record.metrics[:] = [
+        {"epoch": 1, "phase": "mixture", "validation": {"both": 50.0}},
+        {"epoch": 1, "phase": "final", "chosen_epoch": 1, "accuracy": {"both": 47.0}},
+    ]
+    found = final(record)
+    assert found is not None and (found.last, found.tail, found.best) == (None, None, 47.0)
+
+
+def test_marks_say_what_is_missing_short_or_small(tmp_path: Path, source: str, swept: Path) -> None:
+    out = tmp_path / "sweep"
+    shutil.copytree(swept, out)
+    shutil.rmtree(out / "runs" / "stripes+ce")
+    shutil.rmtree(out / "runs" / "stripes+gmm-agn" / "seed1")
+    done = next((out / "runs" / "stripes+cpc-awr" / "seed1" / "checkpoint").iterdir())
+    done.rename(done.with_name("epoch-000002"))
+    shutil.rmtree(out / "runs" / "stripes+cpc-awr" / "seed0")
+    ce, gmm, cpc = results(source, out)
+    assert (ce.mark, ce.seeds, ce.best) == ("NOT RUN", 0, None)
+    assert (gmm.mark, gmm.seeds) == ("1 of 2 seeds", 1) and gmm.best is not None and gmm.best.std is None
+    assert (cpc.mark, cpc.best) == ("NOT FINISHED", None)  # what is not done counts for nothing
+    for short in results(source, swept, epochs=2, limit=30):
+        assert "SHORT: 2 of 3 epochs" in short.mark and "SUBSET: 30 of 48 pictures" in short.mark
+
+
+def test_a_measure_that_the_runs_lack_is_said(source: str, swept: Path) -> None:
+    cell = table().cells[1]
+    wanted = tasks(source, swept, cleaners=["gmm-agn"])
+    from dataclasses import replace
+
+    found = result(replace(cell, measure="accuracy.prototypes"), wanted)
+    assert found.best is None and "no accuracy.prototypes" in found.mark
+
+
+def test_markdown_csv_and_html_have_the_same_numbers(tmp_path: Path, source: str, swept: Path) -> None:
+    found = results(source, swept)
+    places = write_table(tmp_path, table(), found, "labelsieve reproduce tiny", "labelsieve 0, cpu")
+    assert [place.suffix for place in places] == [".md", ".csv", ".html"]
+    rows = list(csv.DictReader(io.StringIO(as_rows(found))))
+    text, page = as_markdown(table(), found, "command", "version"), as_page(table(), found, "command", "version")
+    for one, row in zip(found, rows):
+        assert one.best is not None and one.best.std is not None
+        assert float(row["best"]) == pytest.approx(one.best.mean, abs=1e-4) and row["seeds"] == "2"
+        said = f"{one.best.mean:.2f} ± {one.best.std:.2f}"
+        assert f"| {one.cell.row} | stripes | 90.00 ± 0.50 | {said} |" in text and said in page
+    assert len(rows) == 3 and "labelsieve reproduce tiny" in places[0].read_text()
