@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-PATIENCE = 30.0
+PATIENCE = 120.0  # of a machine that is busy with other tests; what is awaited usually takes a fraction of a second
 
 
 class Page:
@@ -58,6 +59,16 @@ class Page:
         for key in keys:
             chain = chain.send_keys(key)
         chain.key_up(held).perform()
+
+    def click_in(self, selector: str, place: int = 0) -> None:
+        """Of those the selector finds, the one at `place`; found anew if the page was drawn again just then."""
+        for patience in (0.1, 0.5, 2.0, 0.0):
+            try:
+                return self.click(self.driver.find_elements(By.CSS_SELECTOR, selector)[place])
+            except (StaleElementReferenceException, IndexError):
+                if not patience:
+                    raise
+                time.sleep(patience)
 
     def click(self, element: WebElement, held: str | None = None) -> None:
         chain = ActionChains(self.driver)
