@@ -64,7 +64,8 @@ class Page:
         """Of those the selector finds, the one at `place`; found anew if the page was drawn again just then."""
         for patience in (0.1, 0.5, 2.0, 0.0):
             try:
-                return self.click(self.driver.find_elements(By.CSS_SELECTOR, selector)[place])
+                self.click(self.driver.find_elements(By.CSS_SELECTOR, selector)[place])
+                break
             except (StaleElementReferenceException, IndexError):
                 if not patience:
                     raise
