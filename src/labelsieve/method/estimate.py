@@ -84,12 +84,12 @@ def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tu
 
 
 def least_clean_for(high: float) -> float:
-    """The least share of labels to take as clean: all but a tenth and twice the interval's high end.
+    """The least share of labels to take as clean: all but twice the interval's high end.
 
-    Where next to no label is wrong, dividing by halves would only keep the hard pictures from being learnt. The tenth is for
-    networks that have learnt wrong labels by heart in the warm-up, as they do with few pictures: neighbours then agree too well.
+    Mixtures find two components in clean losses too. Where next to no label is wrong, dividing by them would only keep the hard
+    pictures from being learnt, which costs accuracy (LOG.md).
     """
-    return max(0.0, 0.9 - 2 * high)
+    return max(0.0, 1 - 2 * high)
 
 
 def mixed_epochs_for(share: float) -> int:
