@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.reproduce import warm_ups
 from labelsieve.reproduce.held import held
 from labelsieve.reproduce.sweep import check, open_sweep, read_sweep, work
 from labelsieve.reproduce.tasks import Settings
@@ -57,6 +59,18 @@ def test_a_shared_warm_up_gives_the_run_that_an_own_one_gives(tmp_path: Path, so
     assert contents(task.folder.path) == contents(run.folder.path)
 
 
+def test_a_warm_up_that_cannot_be_left_for_others_stops_nothing(
+    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: Path, state: object) -> None:
+        raise ToolError(f"{folder}: no space")
+
+    monkeypatch.setattr(warm_ups, "checkpoint", SimpleNamespace(save=full, load=warm_ups.checkpoint.load))
+    said: list[str] = []
+    report = sweep(source, tmp_path / "sweep", said, cleaners=["gmm-agn", "cpc-awr"])
+    assert len(report.done) == 2 and not report.failed and len(said) == 2 * EPOCHS
+
+
 def test_a_killed_sweep_goes_on_and_counts_nothing_twice(tmp_path: Path, source: str, swept: Path) -> None:
     out = tmp_path / "sweep"
     with started(source, out) as running:
@@ -78,7 +92,7 @@ def test_two_processes_share_a_sweep_without_doing_a_cell_twice(tmp_path: Path, 
     out = tmp_path / "sweep"
     first, second = started(source, out), started(source, out)
     told = [process.communicate(timeout=120)[0].splitlines() for process in (first, second)]
-    assert first.returncode == second.returncode == 0
+    assert first.returncode == second.returncode == 0, told
     done = [{line.split()[0] for line in lines if line.startswith("stripes")} for lines in told]
     assert not done[0] & done[1]
     assert done[0] | done[1] == {task.name for task in tasks(source, out)}

@@ -54,4 +54,5 @@ def sweep(source: str, out: Path, said: list[str], seeds: int = 1, cleaners: Seq
 if __name__ == "__main__":
     report = sweep(sys.argv[1], Path(sys.argv[2]), [], int(sys.argv[3]))
     print("busy", *report.busy)
+    print("failed", report.failed)
     sys.exit(1 if report.failed else 0)

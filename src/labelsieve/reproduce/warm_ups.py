@@ -7,10 +7,12 @@ in SWEEP/warm-ups until nobody needs it.
 import hashlib
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from labelsieve.errors import ToolError
+from labelsieve.reproduce.held import held
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs import checkpoint
 from labelsieve.runs.config import CleaningConfig, Config, OutputConfig, to_yaml
@@ -63,18 +65,28 @@ class WarmUps:
         return True
 
     def keep(self, task: Task, run: Run) -> None:
-        """Right after its warm-up: leave the state for siblings that have not begun."""
-        if run.epoch != task.config.training.warmup or self.ready(task) or not self._waiting(task):
+        """Right after its warm-up: leave the state for siblings that have not begun.
+
+        Two processes may get here together; one writes. If it cannot be written, siblings warm up by themselves.
+        """
+        if run.epoch != task.config.training.warmup or not self._waiting(task):
             return
         state = state_of(run)
-        if not state.facts["done"] and state.facts["decision"] is None:
-            timings = [line | {"shared": True} for line in run.timings]
-            checkpoint.save(self.folder(task), replace(state, facts={**state.facts, "timings": timings}))
+        if state.facts["done"] or state.facts["decision"] is not None:
+            return
+        timings = [line | {"shared": True} for line in run.timings]
+        with held(self._lock(task)) as ours, suppress(ToolError):
+            if ours and not self.ready(task):
+                checkpoint.save(self.folder(task), replace(state, facts={**state.facts, "timings": timings}))
 
     def tidy(self, task: Task) -> None:
         """Remove a warm-up that no task waits for any more."""
-        if not self._waiting(task):
-            shutil.rmtree(self.folder(task), ignore_errors=True)
+        with held(self._lock(task)) as ours:
+            if ours and not self._waiting(task):
+                shutil.rmtree(self.folder(task), ignore_errors=True)
+
+    def _lock(self, task: Task) -> Path:
+        return self.place.parent / ".locks" / f"warm-up-{self.keys[task.name]}"
 
     def _waiting(self, task: Task) -> list[Task]:
         key = self.keys[task.name]
