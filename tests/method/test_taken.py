@@ -24,5 +24,5 @@ def test_pinned_ones_come_on_top_and_equal_chances_are_taken_alike() -> None:
 
 def test_labels_taken_for_the_share_stand_by_it() -> None:
     clean = taken(CHANCES, 0.5, None, 0.8)
-    assert weighed(CHANCES, clean, 0.8).tolist() == pytest.approx([0.9, 0.1, 0.8, 0.8, 0.8])
-    assert weighed(CHANCES, clean, 0.0) is CHANCES
+    assert weighed(CHANCES, clean, 0.5, 0.8).tolist() == pytest.approx([0.9, 0.1, 0.6, 0.8, 0.8])
+    assert weighed(CHANCES, clean, 0.5, 0.0) is CHANCES

@@ -73,7 +73,7 @@ def learn(
         for r, peer in PEERS:
             rows = judged.rows[peer] if judged.rows else None
             clean = taken(chances[peer], threshold, at(pinned, rows), recipe.least_clean)
-            division = Division(weighed(chances[peer], clean, recipe.least_clean), clean, rows)
+            division = Division(weighed(chances[peer], clean, threshold, recipe.least_clean), clean, rows)
             losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
             terms += (finite(losses, epoch, learners[r]),)
         yield Epoch(epoch, phase, terms, *judged)
@@ -169,12 +169,12 @@ def taken(chances: Tensor, threshold: float, pinned: Tensor | None, least: float
     return above if pinned is None else above | pinned
 
 
-def weighed(chances: Tensor, clean: Tensor, least: float) -> Tensor:
-    """w (N,): the chances, and for labels taken as clean at least the share of labels that are right at the least.
+def weighed(chances: Tensor, clean: Tensor, threshold: float, least: float) -> Tensor:
+    """w (N,): the chances; for labels taken in spite of them, for the sake of the share `least`, that share.
 
-    Otherwise those that are taken for the sake of that share would be there with their guesses and not with their labels.
+    Otherwise these would be there with their guesses and not with their labels.
     """
-    return torch.where(clean, chances.clamp_min(least), chances) if least else chances
+    return torch.where(clean & (chances <= threshold), chances.clamp_min(least), chances) if least else chances
 
 
 def finite(terms: Tensor, epoch: int, learner: Learner) -> Tensor:
