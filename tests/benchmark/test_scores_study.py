@@ -1,6 +1,8 @@
 """The study of scores: a trail holds every epoch, is trained once, and is ranked as by hand."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from labelsieve.benchmark.scores_study import CHOSEN, Trail, candidates, judged,
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.label_score import label_score
+from labelsieve.runs.label_score import label_score, shares_of_given
 from runs.tiny import SETTINGS, arrays_file
 
 
@@ -39,20 +41,28 @@ def test_candidates_see_what_they_name() -> None:
     assert scores["prototype chance, all"].tolist() == pytest.approx([1.9 / 3, 0.9, 0.9])
     weighted = (1 * 0.9 + 2 * 0.9 + 3 * 0.1) / 6
     assert scores["prototype chance, all, later ones more"][0] == pytest.approx(weighted)
-    assert scores[CHOSEN][0] == pytest.approx(((weighted + 0.9) / 2 + 0.9) / 2)
+    before = scores["prototype + mixture chance, all, later ones more; and softmax share, last epoch"]
+    assert before[0] == pytest.approx(((weighted + 0.9) / 2 + 0.9) / 2)
+    assert scores[CHOSEN][0] == pytest.approx(
+        (scores["prototypes' softmax share, last 5"][0] + scores["softmax share, last 5"][0]) / 2
+    )
 
 
 def test_the_chosen_candidate_is_what_a_run_writes() -> None:
     """The same numbers, once from a trail and once from what a run keeps (in half precision)."""
     trail = made_trail()
+    score = torch.tensor([[2.1972246, 0.0]]).expand(3, 2)  # nine to one for class 0, as the trail's prototypes say
+    learners: Any = [
+        SimpleNamespace(mean=torch.zeros(1), judge=SimpleNamespace(classify=lambda features: score)) for _ in range(2)
+    ]
     history = ScoreHistory(3, 1)
     labels, probs = torch.zeros(3, dtype=torch.long), torch.full((3, 2), 0.9)
     seen = tuple(Evidence(labels, torch.zeros(3), probs, torch.zeros(3, 1)) for _ in range(2))
     for epoch in range(1, 4):
         by_loss, by_prototype = (tuple(torch.from_numpy(table[epoch])) for table in (trail.by_loss, trail.by_prototype))
-        history.add(epoch, by_loss, by_prototype)
-    last = Epoch(3, "final", (), seen, by_loss, by_prototype)
-    assert label_score(last, history).tolist() == pytest.approx(candidates(trail)[CHOSEN].tolist(), abs=1e-3)
+        last = Epoch(epoch, "final", (), seen, by_loss, by_prototype)
+        history.remember(shares_of_given(last, learners))
+    assert label_score(last, learners, history).tolist() == pytest.approx(candidates(trail)[CHOSEN].tolist(), abs=1e-3)
 
 
 def test_a_trail_can_be_cut_short() -> None:

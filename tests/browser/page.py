@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-PATIENCE = 30.0
+PATIENCE = 120.0  # of a machine that is busy with other tests; what is awaited usually takes a fraction of a second
 
 
 class Page:
@@ -58,6 +59,17 @@ class Page:
         for key in keys:
             chain = chain.send_keys(key)
         chain.key_up(held).perform()
+
+    def click_in(self, selector: str, place: int = 0) -> None:
+        """Of those the selector finds, the one at `place`; found anew if the page was drawn again just then."""
+        for patience in (0.1, 0.5, 2.0, 0.0):
+            try:
+                self.click(self.driver.find_elements(By.CSS_SELECTOR, selector)[place])
+                break
+            except (StaleElementReferenceException, IndexError):
+                if not patience:
+                    raise
+                time.sleep(patience)
 
     def click(self, element: WebElement, held: str | None = None) -> None:
         chain = ActionChains(self.driver)
@@ -118,15 +130,9 @@ class Page:
         self.until(lambda: self.text("saved") == "all saved", "all saved")
 
     def errors(self) -> list[str]:
-        """What the browser complained about, less that a server was gone."""
-        gone = (
-            "ERR_CONNECTION_REFUSED",
-            "ERR_INTERNET_DISCONNECTED",
-            "ERR_CONNECTION_RESET",
-            "ERR_EMPTY_RESPONSE",
-            "status of 503",
-        )
-        return [line["message"] for line in self.driver.get_log("browser") if not any(word in line["message"] for word in gone)]
+        """What the browser complained about, less that a server was gone (net::ERR_...) or is still opening its data (503)."""
+        said = [line["message"] for line in self.driver.get_log("browser")]
+        return [line for line in said if "net::ERR_" not in line and "status of 503" not in line]
 
 
 ENTER, ESCAPE, SHIFT, CONTROL = Keys.ENTER, Keys.ESCAPE, Keys.SHIFT, Keys.CONTROL

@@ -107,6 +107,17 @@ def test_phone_and_tablet_width(lookable: Server, tab: Tab, width: int) -> None:
     assert page.by_id("state").is_displayed()
 
 
+@pytest.mark.parametrize("width", [920, 1100, 1200, 1360, 1920])
+def test_nothing_sticks_out_of_a_desktop_window(lookable: Server, tab: Tab, width: int) -> None:
+    page = tab(lookable.address)
+    page.size(width, 860)
+    page.press("s")
+    time.sleep(0.3)
+    code = "return [...document.querySelectorAll('header *, .filters *, .actions *')].filter(e => e.checkVisibility() && "
+    assert page.script(code + "e.getBoundingClientRect().right > innerWidth + 1).map(e => e.id || e.textContent)") == []
+    assert page.script("return document.querySelector('.filters').getBoundingClientRect().height") < 60
+
+
 @pytest.mark.slow
 def test_the_first_paint_at_a_hundred_thousand_issues_comes_within_a_second(serve: Serve, tab: Tab, tmp_path: Path) -> None:
     page = tab(serve(made_run(tmp_path / "large", count=200_000)).address)

@@ -97,7 +97,7 @@ def test_a_conflict_is_shown_to_both_and_settled_by_one(serve: Serve, tab: Tab, 
     anna.choose("state", "conflict")
     anna.until(lambda: anna.total() == 1, "one in conflict")
     anna.until(lambda: "ben says kept" in anna.text("detail") and "anna says accepted" in anna.text("detail"), "both opinions")
-    anna.click(anna.driver.find_elements("css selector", ".conflict button")[1])
+    anna.click_in(".conflict button", 1)
     anna.saved()
     ben.until(lambda: ben.states()[0] == "keep", "peace")
     assert server.await_log(3)[-1] | {"who": "anna", "action": "keep", "replaces": 2} == server.log()[-1]

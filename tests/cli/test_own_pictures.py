@@ -201,7 +201,7 @@ def test_predict_gives_the_likeliest_classes_of_new_pictures(tmp_path: Path, she
 def test_predict_writes_json_lines_in_batches_and_all_classes_add_up(tmp_path: Path, shell: Shell, trained: Path) -> None:
     new = folder(tmp_path / "new", each=3, first=700)
     out = tmp_path / "said.jsonl"
-    assert shell("predict", trained, new, "--format", "jsonl", "--out", out, "--top", 99, "--batch", 2).code == 0
+    assert shell("predict", trained, new, "--out", out, "--top", 99, "--batch", 2).code == 0
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(records) == 9 and all(record["error"] is None for record in records)
     for record in records:

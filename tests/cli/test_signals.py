@@ -65,6 +65,17 @@ def test_sigkill_at_the_start_and_while_a_checkpoint_is_written(tmp_path: Path, 
     assert contents(run) == contents(whole)
 
 
+def test_sigterm_saves_and_stops_like_ctrl_c(tmp_path: Path, shell: Shell, larger: str) -> None:
+    """What schedulers and `kill` send: the run is left as after Ctrl-C, not one epoch is lost."""
+    run = tmp_path / "run"
+    with process("train", larger, "--out", run, *TINY, "--set", "training.epochs=1000") as running:
+        wait_for(running, lambda: lines(run / "metrics.jsonl") >= 1)
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=60)
+    assert running.returncode == 0 and "send the signal again" in said and f"labelsieve resume {run}" in said
+    assert [folder.name for folder in (run / "checkpoint").iterdir()] == [f"epoch-{lines(run / 'metrics.jsonl'):06d}"]
+
+
 def test_ctrl_c_stops_after_the_epoch_and_a_second_process_is_refused(tmp_path: Path, shell: Shell, larger: str) -> None:
     run = tmp_path / "run"
     with process("train", larger, "--out", run, *TINY, "--set", "training.epochs=1000") as running:

@@ -208,3 +208,18 @@ def test_a_half_deleted_run_fails_in_words(tmp_path: Path, shell: Shell, finishe
         (shutil.rmtree if (run / name).is_dir() else Path.unlink)(run / name)
         answer = shell("resume", run)
         assert answer.code == 1 and name in answer.err and "start a new run" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--network", "smal"), 'network "smal" is not known (did you mean "small"?)'),
+        (("--device", "gpu"), 'device "gpu" is not'),
+    ],
+)
+def test_names_are_checked_before_the_data_are_read(shell: Shell, tmp_path: Path, option: tuple[str, str], words: str) -> None:
+    """The data do not exist, so an error about them would mean that they were looked for first."""
+    for more in (("--dry-run",), ("--out", tmp_path / "run")):
+        said = shell("train", "cifar10:/nowhere/at/all", *option, *more)
+        assert said.code == 2 and words in said.err
+    assert not (tmp_path / "run").exists()

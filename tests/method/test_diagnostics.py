@@ -81,3 +81,10 @@ def test_collapse_by_one_class_that_swallows_the_rest(counts: tuple[int, ...], s
     clean = torch.arange(len(predicted)) % 2 == 0
     said = collapse(clean, predicted, len(counts))
     assert (said is not None and "class 0" in said) == swallows
+
+
+def test_a_class_that_is_common_among_the_given_labels_does_not_swallow_the_rest() -> None:
+    """Of 100 predictions 69 are for a class that 69 (or 30) of the labels name."""
+    predicted, clean = shares(69, 21, 10, 0, 0), torch.arange(100) < 80
+    assert collapse(clean, predicted, 5, given=predicted) is None
+    assert "class 0 swallows" in (collapse(clean, predicted, 5, given=shares(30, 30, 20, 10, 10)) or "")

@@ -75,3 +75,16 @@ def test_odd_evidence_does_not_stop_it() -> None:
 def test_the_rule_gives_the_benchmarks_own_values(share: float, classes: int, expected: float) -> None:
     """What symmetric noise of 20, 50, 80, 90 % makes wrong among 10, and of 20, 50, 90 % among 100 classes."""
     assert lambda_for(share, classes) == expected
+
+
+def test_many_small_classes_are_asked_few_neighbours() -> None:
+    """300 classes of 20, a fifth of the labels wrong: fifty neighbours would say 65 %, five say 27."""
+    g = torch.Generator().manual_seed(0)
+    truth = torch.arange(6_000) % 300
+    centres = torch.randn(300, 32, generator=g)
+    features = centres[truth] + 0.7 * torch.randn(6_000, 32, generator=g)
+    wrong = torch.rand(6_000, generator=g) < 0.2
+    labels = torch.where(wrong, torch.randint(300, (6_000,), generator=g), truth)
+    probs = torch.full((6_000, 300), 1 / 300)
+    found = estimate_noise([Evidence(labels, torch.zeros(6_000), probs, features)])
+    assert found.share == pytest.approx(0.2, abs=0.08)

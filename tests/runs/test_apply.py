@@ -12,6 +12,8 @@ import pytest
 from data.pictures.made import class_folders, noise, save
 from labelsieve.data.arrays import load_arrays
 from labelsieve.data.pictures.opening import open_pictures
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision, Policy
 from labelsieve.runs.apply import Applied, apply_run
@@ -133,6 +135,17 @@ def test_a_changes_file_beside_is_not_written_over(tmp_path: Path, run: Path) ->
     with pytest.raises(UsageError, match="changes.csv: it exists"):
         apply_run(run, tmp_path / "labels.csv", Policy())
     assert (tmp_path / "changes.csv").read_text() == "mine" and not (tmp_path / "labels.csv").exists()
+
+
+def test_a_folder_as_a_table_that_train_reads(tmp_path: Path, tree: Path, run: Path) -> None:
+    """Above the pictures their paths start from the table; elsewhere it says which --root goes with it."""
+    (tmp_path / "else").mkdir()
+    for out, root in ((tmp_path / "above.csv", None), (tmp_path / "else" / "aside.csv", tree)):
+        done = apply_run(run, out, Policy())
+        options = PictureOptions(root=root)
+        listing = list_pictures(recognise(out, options), options)
+        assert len(listing.ids) == done.left == 14 and "ant/0.png" in list(listing.ids)
+        assert any(f"--root {tree}" in note for note in done.notes) == (root is not None)
 
 
 def test_the_labels_alone(tmp_path: Path, run: Path) -> None:

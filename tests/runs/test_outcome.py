@@ -61,10 +61,8 @@ def test_issues_agree_with_the_scores(finished: Path) -> None:
     with (finished / "issues.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     with np.load(finished / "scores.npz") as scores:
-        weights = scores["history_epochs"] - scores["history_epochs"].min() + 1
-        past = (scores["history_by_loss"].astype(float) + scores["history_by_prototype"]).mean(1) / 2
-        share = np.exp(-scores["loss"]).mean(0)  # what the networks give to the label
-        expected = dict(zip(scores["ids"].tolist(), (weights @ past / weights.sum() + share) / 2))
+        assert scores["history_recent"].shape == (2, len(rows))  # of both divisions: what was believed of the label
+        expected = dict(zip(scores["ids"].tolist(), scores["history_recent"].astype(float).mean(0)))
         given = dict(zip(scores["ids"].tolist(), scores["classes"][scores["given"]].tolist()))
     assert len(rows) == len(expected)
     for row in rows:

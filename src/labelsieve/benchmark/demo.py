@@ -14,7 +14,7 @@ from labelsieve.report.charts import Curve
 from labelsieve.report.demo import DemoReport, DemoRow, Suspect
 from labelsieve.runs.config import Config
 from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import Run
+from labelsieve.runs.run import Run
 
 METHODS = ("ce", "cpc")
 NAMES = {"ce": "plain training", "cpc": "labelsieve"}

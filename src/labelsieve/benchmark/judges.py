@@ -6,6 +6,7 @@ training set; the test set is not looked at.
 """
 
 import csv
+import io
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,8 +20,9 @@ from torch import Tensor
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
+from labelsieve.runs import atomic
 from labelsieve.runs.config import Config
-from labelsieve.runs.train import Run
+from labelsieve.runs.run import Run
 
 # name -> settings of the judge, and of what it is taught and shown
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -79,9 +81,9 @@ class Shadow:
 class Study:
     """All variants beside one run; a row of the table for each of them and each epoch."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, table: Path) -> None:
         assert run.rows.truth is not None
-        self.run = run
+        self.run, self.path = run, table
         self.right = (run.rows.truth.labels == run.rows.data.labels).to(run.parts.engine.device)
         self.shadows = [Shadow(name, settings, run) for name, settings in VARIANTS.items()]
         self.rows: list[dict[str, Any]] = []
@@ -94,6 +96,7 @@ class Study:
         self._add(epoch, "the teacher: mixture over the losses", [auc(chance, self.right) for chance in epoch.by_loss])
         for shadow in self.shadows:
             self._add(epoch, shadow.name, shadow.watch(epoch, weak, threshold, self.right))
+        self._write()  # after every epoch: a study that is killed has measured something all the same
 
     def _add(self, epoch: Epoch, name: str, found: Sequence[float | None]) -> None:
         known = [value for value in found if value is not None]
@@ -107,11 +110,12 @@ class Study:
         views = engine.weak(rows, torch.Generator().manual_seed(epoch))
         return engine.predict(learner, views).features
 
-    def write(self, path: Path) -> None:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, ("epoch", "judge", "auc", "first", "second"))
-            writer.writeheader()
-            writer.writerows(self.rows)
+    def _write(self) -> None:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, ("epoch", "judge", "auc", "first", "second"))
+        writer.writeheader()
+        writer.writerows(self.rows)
+        atomic.write_text(self.path, text.getvalue())
 
     def table(self, last: int = 5) -> list[tuple[str, float, float]]:
         """(judge, mean AUC over the last epochs, difference from the teacher), best first."""
@@ -143,10 +147,9 @@ def main(
 
     config: Config = resolve(absolute(data), named=preset, options={"data.noise": noise}, settings=settings or ())
     run = going(out, config, resume=True)
-    study = Study(run)
+    study = Study(run, table)
     for step in drive(run, stop=lambda: run.epoch >= until, watch=study.watch):
         console.print(line(step))
-    study.write(table)
     for name, value, gain in study.table():
         console.print(f"{value:.4f}  {gain:+.4f}  {name}")
 

@@ -6,7 +6,7 @@ A trail that is there is not trained again. The test set is not looked at.
 """
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +19,9 @@ from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_tru
 from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
 from labelsieve.runs import atomic
-from labelsieve.runs.train import Run
+from labelsieve.runs.run import Run
 
-CHOSEN = "label_score: prototype + mixture chance, all, later ones more; and softmax share, last epoch"
+CHOSEN = "label_score: prototypes' softmax share + softmax share, last 5"
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,9 @@ def candidates(trail: Trail) -> dict[str, np.ndarray]:
     found["ranks of prototype chance + softmax share, last epoch"] = ranks(mean["P", now]) + ranks(mean["S", now])
     found["least prototype chance of both networks, last epoch"] = trail.by_prototype[d][-1].min(0)
     found["prototype chance, all, later ones more + softmax share, last epoch"] = (mean["P", late] + mean["S", now]) / 2
-    found[CHOSEN] = ((mean["P", late] + mean["M", late]) / 2 + mean["S", now]) / 2
+    before = ((mean["P", late] + mean["M", late]) / 2 + mean["S", now]) / 2
+    found["prototype + mixture chance, all, later ones more; and softmax share, last epoch"] = before
+    found[CHOSEN] = (mean["Q", "last 5"] + mean["S", "last 5"]) / 2
     found["softmax share, warm-up too"] = trail.share.mean((0, 1))
     found["softmax margin, warm-up too"] = trail.margin.mean((0, 1))
     return found
@@ -148,14 +150,16 @@ def trained(path: Path, data: str, noise: str, seed: int, limit: int | None, set
             watch = Watch(run, time.perf_counter)
             for _ in drive(run, watch=watch):
                 pass
-        _write(path, watch.trail())
+        write_arrays(path, vars(watch.trail()))
     return Trail(**read_npz(path))
 
 
-def _write(path: Path, trail: Trail) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """An npz in one move, so that a killed study leaves whole files only."""
+
     def write(draft: Path) -> None:
         with draft.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **vars(trail))
+            np.savez_compressed(file, allow_pickle=False, **arrays)
 
     atomic.write_file(path, write)
 

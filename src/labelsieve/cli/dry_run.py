@@ -10,12 +10,12 @@ from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
 from labelsieve.runs.assemble import recipe_for, rows_for
 from labelsieve.runs.config import Config, to_yaml
-from labelsieve.runs.own import Watch, check_files, picture_options
+from labelsieve.runs.own import Watch, check_names, picture_options
 from labelsieve.runs.train import settled
 
 
 def say_plan(config: Config, out: Path | None) -> None:
-    check_files(config)
+    check_names(config)
     if config.data.source.partition(":")[0] in WEBSETS:
         _say_web_plan(config, out)
         return
@@ -52,9 +52,10 @@ def _say_epochs(config: Config) -> None:
     prototypes = "" if config.cleaner.startswith("gmm") else f", divided by prototypes from epoch {judged + 1}"
     batches = config.training.epoch_batches
     drawn = f"; each network draws {batches:,} batches an epoch" if batches else ""
-    console.print(
-        f"# plan: {recipe.warmup} epochs of warm-up, {recipe.epochs - recipe.warmup} of mixed training{prototypes}{drawn}"
-    )
+    mixed = f"{recipe.epochs - recipe.warmup} of mixed training{prototypes}"
+    if config.training.epochs is None and config.method != "ce":
+        mixed = "20 to 70 of mixed training, by the noise found after it; another number in all with --epochs"
+    console.print(f"# plan: {recipe.warmup} epochs of warm-up, {mixed}{drawn}")
 
 
 def _say_folder(out: Path | None) -> None:

@@ -10,7 +10,9 @@ from labelsieve.cli.progress import follow, say_summary
 from labelsieve.cli.rounds import say_rounds
 from labelsieve.errors import UsageError
 from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
+from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import Watch
 from labelsieve.runs.rounds import round_of, rounds
@@ -54,6 +56,9 @@ def finish(run: Run, limit: float | None) -> None:
     done = follow(run, limit)
     if done:
         say_summary(run)
+        if run.folder.issues.exists():
+            for caution in cautions(read_findings(run.folder), read_record(run.folder)):
+                console.print(f"caution: {caution}", style="yellow", markup=False)
         if run.rows.decided is not None:
             say_rounds(rounds(run.folder))
         console.print(f"done: {path}; most suspicious labels first in {run.folder.issues}")

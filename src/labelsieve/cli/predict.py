@@ -11,7 +11,7 @@ def predict(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Picture files, and folders of pictures.")],
     top: Annotated[int, typer.Option(min=1, help="How many classes to give for each picture.")] = 3,
-    form: Annotated[str, typer.Option("--format", help="csv or jsonl.")] = "csv",
+    form: Annotated[str | None, typer.Option("--format", help="csv or jsonl; default: by the name of --out, else csv.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write; default: standard output.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Pictures that are looked at in one go.")] = 256,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
@@ -27,6 +27,8 @@ def predict(
     from labelsieve.runs.predict import FORMATS, Predicted, predictions
     from labelsieve.runs.validate import choice
 
+    if form is None:
+        form = "jsonl" if out is not None and out.suffix.lower() in (".jsonl", ".ndjson") else "csv"
     choice("format", form, tuple(FORMATS))
     if out is not None and (out.is_dir() or any(out.absolute() == path.absolute() for path in paths)):
         raise UsageError(f"{out}: it is a folder or one of the pictures; choose another --out")

@@ -1,4 +1,4 @@
-"""Shows a run as it goes: a bar on a terminal, one plain line an epoch elsewhere. Stops it on Ctrl-C or at a time limit."""
+"""Shows a run as it goes: a bar on a terminal, one plain line an epoch elsewhere. Stops on Ctrl-C, SIGTERM or at a limit."""
 
 import signal
 import time
@@ -17,7 +17,7 @@ from labelsieve.runs.train import Run, drive
 
 
 class Stopper:
-    """Says when to stop after the current epoch: the time limit would be overrun by one more like the last, or Ctrl-C came."""
+    """Says when to stop after the current epoch: the time limit would be overrun by one more like the last, or a signal came."""
 
     def __init__(self, limit: float | None = None) -> None:
         self.limit = limit
@@ -31,18 +31,23 @@ class Stopper:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """The first Ctrl-C asks for a stop after this epoch, the second stops at once."""
+        """The first Ctrl-C or SIGTERM (schedulers, `kill`) asks for a stop after this epoch, the second stops at once."""
+
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
         def heard(signum: int, frame: FrameType | None) -> None:
             self.interrupted = True
-            signal.signal(signal.SIGINT, before)
-            console.print("stopping after this epoch; press Ctrl-C again to stop at once", style="yellow")
+            restore()
+            again = "press Ctrl-C" if signum == signal.SIGINT else "send the signal"
+            console.print(f"stopping after this epoch; {again} again to stop at once", style="yellow")
 
-        before = signal.signal(signal.SIGINT, heard)
+        before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            restore()
 
 
 def follow(run: Run, limit: float | None = None, title: str = "", after: Callable[[Step], None] = lambda step: None) -> bool:

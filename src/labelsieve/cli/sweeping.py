@@ -27,6 +27,7 @@ from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
 from labelsieve.reproduce.tasks import NEEDS_PATH, Places, Settings, Task, tasks_for
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.lengths import epochs_of
 from labelsieve.runs.train import Progress, Run
 
 DATA = {
@@ -176,7 +177,7 @@ def _say_time(plan: Planned) -> None:
         grid.add_column(name, justify="left" if name == "job" else "right")
     for task in plan.tasks:
         if task.seed == 0:
-            epochs, took = task.config.training.epochs, seconds[task.name]
+            epochs, took = epochs_of(task.config), seconds[task.name]
             share = f"{100 * epochs / task.job.epochs:.0f} %"
             words = "not measured" if took is None else "done" if task.done else say_duration(took)
             grid.add_row(task.job.name, str(epochs), share, str(phases(task)[0]), words)

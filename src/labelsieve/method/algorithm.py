@@ -72,7 +72,8 @@ def learn(
         terms = ()
         for r, peer in PEERS:
             rows = judged.rows[peer] if judged.rows else None
-            division = Division(chances[peer], taken(chances[peer], threshold, at(pinned, rows)), rows)
+            clean = taken(chances[peer], threshold, at(pinned, rows), recipe.least_clean)
+            division = Division(weighed(chances[peer], clean, recipe.least_clean), clean, rows)
             losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
             terms += (finite(losses, epoch, learners[r]),)
         yield Epoch(epoch, phase, terms, *judged)
@@ -141,7 +142,7 @@ def divide(
     for r, peer in PEERS:
         judge = learners[r].judge
         if judge is not None:
-            judge.learn(seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned))
+            judge.learn(seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned, recipe.least_clean))
             by_prototype += (pin(judge.judge(seen[r]), pinned),)
     return seen, by_loss, by_prototype
 
@@ -156,9 +157,24 @@ def pin(chances: Tensor, pinned: Tensor | None) -> Tensor:
     return chances if pinned is None else torch.where(pinned, torch.ones_like(chances), chances)
 
 
-def taken(chances: Tensor, threshold: float, pinned: Tensor | None) -> Tensor:
-    """Which labels (N,) count as clean: those strictly above the threshold, and the pinned ones even where it is 1."""
-    return chances > threshold if pinned is None else (chances > threshold) | pinned
+def taken(chances: Tensor, threshold: float, pinned: Tensor | None, least: float = 0.0) -> Tensor:
+    """Which labels (N,) count as clean: those strictly above the threshold, and the pinned ones even where it is 1.
+
+    Two components are found in the losses of clean labels too. So the likeliest are taken until they are `least` of all.
+    """
+    above = chances > threshold
+    count = round(least * len(chances))
+    if count:
+        above = above | (chances >= chances.sort(descending=True).values[count - 1])
+    return above if pinned is None else above | pinned
+
+
+def weighed(chances: Tensor, clean: Tensor, least: float) -> Tensor:
+    """w (N,): the chances, and for labels taken as clean at least the share of labels that are right at the least.
+
+    Otherwise those that are taken for the sake of that share would be there with their guesses and not with their labels.
+    """
+    return torch.where(clean, chances.clamp_min(least), chances) if least else chances
 
 
 def finite(terms: Tensor, epoch: int, learner: Learner) -> Tensor:

@@ -51,11 +51,11 @@ def accuracy(scores: Tensor, labels: Tensor, top: int = 1) -> float:
     return 100 * float(right.double().mean())
 
 
-def collapse(clean: Tensor, predicted: Tensor, classes: int) -> str | None:
+def collapse(clean: Tensor, predicted: Tensor, classes: int, given: Tensor | None = None) -> str | None:
     """In words, when a partition has collapsed: almost nothing or everything clean, or one class swallows the rest.
 
     A class counts as swallowing when over half of all predictions are its, with more than two classes to choose from and
-    over three times what its share would be.
+    over three times what its share would be; where it is that common among the `given` labels already, once and a half that.
     """
     share = float(clean.double().mean())
     if share < 0.01:
@@ -64,6 +64,7 @@ def collapse(clean: Tensor, predicted: Tensor, classes: int) -> str | None:
         return f"almost everything counts as clean ({100 * share:.1f} % of the labels)"
     counts = torch.bincount(predicted.cpu(), minlength=classes).double() / max(len(predicted), 1)
     largest = float(counts.max())
-    if classes > 2 and largest > 0.5 and largest > 3 / classes:
+    common = 0.0 if given is None else float((given == counts.argmax().to(given.device)).double().mean())
+    if classes > 2 and largest > 0.5 and largest > 3 / classes and largest > min(1.5 * common, 0.99):
         return f"class {int(counts.argmax())} swallows the rest ({100 * largest:.0f} % of all predictions)"
     return None

@@ -28,6 +28,7 @@ class Recipe:
     train_unlabelled: bool = True  # False on the web sets: the unlabelled half is mixed in, not trained on
     mixture_threshold: float = 0.5
     tau: float = 0.5
+    least_clean: float = 0.0  # at least this share of the labels is taken as clean
     strong_views: bool = True  # False: mixed pictures are the weak views, as in DivideMix
     sampler: Sampler = field(default_factory=EveryRow)  # which rows an epoch sees
     seed: int = 0

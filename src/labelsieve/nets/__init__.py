@@ -11,7 +11,7 @@ from labelsieve.nets.mlp import Mlp
 from labelsieve.nets.preact import PreActResNet18
 from labelsieve.nets.resnet import resnet18, resnet50
 from labelsieve.nets.small import SmallNet
-from labelsieve.nets.zoo import PREFIX, zoo_network
+from labelsieve.nets.zoo import PREFIX, check_model, zoo_network
 
 __all__ = ["NETWORKS", "WithHead", "adapted", "build", "check_name", "register"]
 
@@ -39,9 +39,11 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
 
 
 def check_name(name: str) -> None:
-    """A `UsageError` for a name that no network has; the zoo's names are only known to the zoo."""
+    """A `UsageError` for a name that no network has; the zoo is asked for its own."""
     known = NETWORKS | VECTOR_NETWORKS
-    if name not in known and not name.startswith(PREFIX):
+    if name.startswith(PREFIX):
+        check_model(name.removeprefix(PREFIX))
+    elif name not in known:
         raise UsageError(f'network "{name}" is not known{suggest(name, known)}; there are: {", ".join(known)} and {PREFIX}NAME')
 
 

@@ -54,15 +54,21 @@ class ZooNet(nn.Module):
             return self.classifier(v), v
 
 
+def check_model(name: str) -> ModuleType:
+    """The library, or a `UsageError` where it has no such model."""
+    timm = timm_library()
+    if not timm.is_model(name):
+        known = timm.list_models()
+        raise UsageError(f'timm has no model "{name}"{suggest(name, known)}; it has {len(known)}: timm.list_models()')
+    return timm
+
+
 def zoo_network(name: str, channels: int, classes: int, size: int | None = None, pretrained: bool = False) -> ZooNet:
     """`name` as timm knows it. Models that are made for one picture size are made for `size`.
 
     `pretrained` fetches timm's own weights, over the network where they are not on the disk yet.
     """
-    timm = timm_library()
-    if not timm.is_model(name):
-        known = timm.list_models()
-        raise UsageError(f'timm has no model "{name}"{suggest(name, known)}; it has {len(known)}: timm.list_models()')
+    timm = check_model(name)
     settings: dict[str, Any] = {"num_classes": classes, "in_chans": channels}
     config = timm.get_pretrained_cfg(name)
     if size is not None and config is not None and config.fixed_input_size:

@@ -78,6 +78,7 @@ class RunReport:
     curves: Sequence[tuple[str, str, Sequence[Curve]]] = ()
     warmup: int = 0
     notes: Sequence[str] = ()
+    cautions: Sequence[str] = ()
     left_out: Sequence[tuple[str, str]] = ()
     decided: int = 0  # labels that people settled in earlier rounds
     rounds: tuple[Sequence[str], Sequence[Sequence[str]]] = ((), ())  # header and rows, from the second round on
@@ -132,7 +133,14 @@ def _found(data: RunReport) -> str:
     kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
     notes = [HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
     actions = table(("Suggested", "Labels", "Because"), rows, words=(0, 2))
-    return paragraph(words, "sentence") + facts(pairs) + actions + "".join(paragraph(note, "note") for note in notes if note)
+    warned = "".join(paragraph(caution, "caution") for caution in data.cautions)
+    return (
+        paragraph(words, "sentence")
+        + warned
+        + facts(pairs)
+        + actions
+        + "".join(paragraph(note, "note") for note in notes if note)
+    )
 
 
 def _early(data: RunReport) -> str:

@@ -38,6 +38,7 @@ pre { margin: 0 0 .9rem; padding: .7rem .9rem; background: var(--wash); border-r
   overflow-wrap: anywhere; font: .87rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 .lead { color: var(--muted); font-size: 1.1rem; line-height: 1.5; }
 .sentence { font-size: 1.22rem; line-height: 1.5; text-wrap: pretty; }
+.caution { border-left: 4px solid #c2410c; padding: .1rem 0 .1rem .8rem; max-width: 46rem; }
 .note, figcaption, footer { color: var(--muted); font-size: .89rem; line-height: 1.5; }
 section { margin-top: 2.75rem; padding-top: 1.6rem; border-top: 1px solid var(--rule); }
 header + section { margin-top: 1.8rem; }

@@ -8,6 +8,7 @@ from typing import Any
 from labelsieve.reproduce.cells import Cell
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs.findings import Record, read_record
+from labelsieve.runs.lengths import epochs_of
 
 TAIL = 10
 
@@ -88,7 +89,7 @@ def result(cell: Cell, tasks: Sequence[Task], failed: dict[str, str] | None = No
         spread([one.best for one in finals]),
         len(finals),
         len(tasks),
-        tasks[0].config.training.epochs if tasks else cell.job.epochs,
+        epochs_of(tasks[0].config) if tasks else cell.job.epochs,
         mean(minutes) if minutes else None,
         "; ".join(_marks(cell, tasks, len(finals), len(records), failed or {})),
     )
@@ -103,8 +104,8 @@ def _marks(cell: Cell, tasks: Sequence[Task], measured: int, done: int, failed: 
     if not tasks or measured == 0:
         return marks
     config = tasks[0].config
-    if config.training.epochs < cell.job.epochs:
-        marks.append(f"SHORT: {config.training.epochs} of {cell.job.epochs} epochs")
+    if epochs_of(config) < cell.job.epochs:
+        marks.append(f"SHORT: {epochs_of(config)} of {cell.job.epochs} epochs")
     if config.data.limit is not None and config.data.limit < cell.job.samples:
         marks.append(f"SUBSET: {config.data.limit:,} of {cell.job.samples:,} pictures")
     return marks

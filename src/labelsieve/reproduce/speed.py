@@ -22,6 +22,7 @@ from labelsieve.reproduce.warm_ups import warm_up_key
 from labelsieve.runs.assemble import parts_for
 from labelsieve.runs.config import override
 from labelsieve.runs.findings import read_record
+from labelsieve.runs.lengths import epochs_of
 
 TINY = {"cifar10": (32, 10), "cifar100": (32, 100), "fashion-mnist": (28, 10), "digits": (8, 10)}  # pixels, classes
 SIDES = TINY | {"webvision": (224, 50), "clothing1m": (224, 14)}
@@ -90,9 +91,9 @@ def labelled_share(task: Task) -> float:
 
 def phases(task: Task) -> tuple[int, int]:
     """Epochs of warm-up and of mixed training."""
-    training = task.config.training
-    warm = training.epochs if task.config.method == "ce" else min(training.warmup, training.epochs)
-    return warm, training.epochs - warm
+    epochs = epochs_of(task.config)
+    warm = epochs if task.config.method == "ce" else min(task.config.training.warmup, epochs)
+    return warm, epochs - warm
 
 
 def seconds_of(task: Task, speed: Speed, shared: bool = False) -> float:

@@ -10,6 +10,7 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.cells import Job
 from labelsieve.runs.config import Config, dotted_keys, full_key, value_at
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.lengths import epochs_of
 from labelsieve.runs.presets import preset
 from labelsieve.runs.resolve import parse_settings, resolve
 
@@ -101,7 +102,7 @@ def _unplaced(job: Job) -> str:
 
 
 def _check_length(job: Job, config: Config) -> None:
-    if config.method != "ce" and config.training.epochs <= config.training.warmup:
+    if config.method != "ce" and epochs_of(config) <= config.training.warmup:
         raise UsageError(
             f"{job.name}: {config.training.epochs} epochs leave nothing after its {config.training.warmup} epochs of warm-up; "
             f"give more with --epochs, or a shorter warm-up with --set training.warmup=N"

@@ -16,7 +16,8 @@ from labelsieve.reproduce.held import held
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs import checkpoint
 from labelsieve.runs.config import CleaningConfig, Config, OutputConfig, to_yaml
-from labelsieve.runs.train import Run, start_at, state_of
+from labelsieve.runs.restore import start_at
+from labelsieve.runs.run import Run, state_of
 
 
 def warm_up_key(config: Config) -> str:

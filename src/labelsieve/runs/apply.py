@@ -1,6 +1,7 @@
 """A run and a policy go in, the corrected data set comes out, in the form of the source; the source itself is only read."""
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -177,9 +178,11 @@ def _writer(layout: Layout | None, source: str, out: Path) -> Write:
     suffix = out.suffix.lower()
     if layout is not None and layout.kind in TREES:
         if suffix == ".csv":
-            return _labels
+            return _manifest
         if suffix in (*SUFFIXES, ".npz", ".npy"):
-            raise UsageError(f"{out}: {source} is a folder of pictures; name a folder, or a .csv file for the labels alone")
+            raise UsageError(
+                f"{out}: {source} is a folder of pictures; name a folder, or a .csv file for a table of paths and labels"
+            )
         return _tree
     if layout is not None and layout.path.suffix.lower() in SUFFIXES:
         if suffix == layout.path.suffix.lower():
@@ -258,6 +261,23 @@ def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
     _beside(out, write, changes)
     return left[0], _missing(job, set(data.train.ids))
+
+
+def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """A folder of pictures as a table of ids, paths and labels that `train` reads, of the samples the run judged."""
+    assert job.layout is not None
+    root, home = os.path.realpath(job.layout.path), os.path.realpath(out.parent)
+    above = root == home or root.startswith(home.rstrip(os.sep) + os.sep)
+    start = Path(root).relative_to(home).as_posix() + "/" if above and root != home else ""
+    paths = {name: path or name for name, path in zip(job.found.columns["id"], job.found.columns["path"])}
+    rows = [(verdict.id, f"{start}{paths[verdict.id]}", verdict.new) for verdict in job.ordered if verdict.new is not None]
+
+    def write(draft: Path) -> None:
+        draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline="")
+
+    _beside(out, write, changes)
+    note = f"its paths start from the old folder: labelsieve train {shlex.quote(str(out))} --root {shlex.quote(root)}"
+    return len(rows), () if above else (note,)
 
 
 def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:

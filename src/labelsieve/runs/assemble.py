@@ -22,6 +22,7 @@ from labelsieve.method.recipe import Recipe
 from labelsieve.method.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
 from labelsieve.runs.config import Config, ViewsConfig
 from labelsieve.runs.decided import decided_rows
+from labelsieve.runs.lengths import epochs_of
 from labelsieve.runs.own import Watch, open_rows
 from labelsieve.runs.rounds import round_of
 
@@ -74,16 +75,18 @@ def rows_for(config: Config, watch: Watch | None = None) -> Rows:
     return rows if begun is None else decided_rows(rows, begun)
 
 
-def recipe_for(config: Config) -> Recipe:
+def recipe_for(config: Config, epochs: int | None = None) -> Recipe:
+    """The method's numbers; `epochs` are those that were decided on."""
     t, c = config.training, config.cleaning
+    epochs = epochs_of(config, epochs)
     return Recipe(
-        epochs=t.epochs,
-        warmup=t.epochs if config.method == "ce" else min(t.warmup, t.epochs),
-        prototype_warmup=max(2, round(c.prototype_warmup * t.epochs)) if c.prototype_warmup else 0,
+        epochs=epochs,
+        warmup=epochs if config.method == "ce" else min(t.warmup, epochs),
+        prototype_warmup=max(2, round(c.prototype_warmup * epochs)) if c.prototype_warmup else 0,
         batch=t.batch,
         warmup_batch=t.warmup_batch,
         lr=t.lr,
-        lr_drop_epoch=round(t.lr_drop * t.epochs),
+        lr_drop_epoch=round(t.lr_drop * epochs),
         lr_drop_factor=t.lr_drop_factor,
         momentum=t.momentum,
         weight_decay=t.weight_decay,
@@ -96,6 +99,7 @@ def recipe_for(config: Config) -> Recipe:
         train_unlabelled=t.train_unlabelled,
         mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
         tau=c.tau,
+        least_clean=c.least_clean or 0.0,
         strong_views=config.method != "dividemix" and config.views.policy != "none",
         sampler=sampler_for(config),
         seed=config.seed,

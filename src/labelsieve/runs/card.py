@@ -6,6 +6,7 @@ from typing import Any
 
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.runs import atomic
+from labelsieve.runs.cautions import cautions
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
@@ -23,7 +24,15 @@ def write_card(folder: RunFolder) -> None:
 
 
 def card(found: Findings, record: Record) -> str:
-    parts = [_head(found, record), _data(found, record), _labels(found), _model(found, record), _measured(record), _use()]
+    parts = [
+        _head(found, record),
+        *_cautions(found, record),
+        _data(found, record),
+        _labels(found),
+        _model(found, record),
+        _measured(record),
+        _use(),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -35,6 +44,11 @@ def _head(found: Findings, record: Record) -> str:
         f"that seem wrong. Written by labelsieve {record.environment.get('labelsieve', '')}; every figure was measured or "
         f"estimated in this run, and estimates say so."
     )
+
+
+def _cautions(found: Findings, record: Record) -> list[str]:
+    said = [f"- {plain(caution)}" for caution in cautions(found, record)]
+    return ["## Caution\n\n" + "\n".join(said)] if said else []
 
 
 def _data(found: Findings, record: Record) -> str:
@@ -90,7 +104,7 @@ def _model(found: Findings, record: Record) -> str:
     lines = [
         ("networks", f"two of `{plain(config.network)}`, their outputs averaged"),
         ("method", f"{config.method}, cleaner {config.cleaner}"),
-        ("epochs", f"{record.epochs_done} of {config.training.epochs}, of which {config.training.warmup} of warm-up"),
+        ("epochs", f"{record.epochs_done} of {record.epochs_planned}, of which {config.training.warmup} of warm-up"),
         ("seed", str(config.seed)),
         ("time", f"{record.seconds:,.0f} s on {plain(str(facts.get('device', 'an unknown device')))}"),
         ("made with", f"Python {facts.get('python', '?')}, torch {packages.get('torch') or '?'}"),

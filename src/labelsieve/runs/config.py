@@ -32,7 +32,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    epochs: int = 60
+    epochs: int | None = 60  # none: by the noise estimated after the warm-up
     warmup: int = 8  # epochs of plain cross-entropy before the first division
     entropy_penalty: bool = False  # negative entropy in the warm-up, for asymmetric noise
     batch: int = 128  # labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number
@@ -59,6 +59,7 @@ class CleaningConfig:
     mixture_memory: int | None = None  # mean of so many last loss vectors goes into the mixture; none: by the estimated noise
     tau: float = 0.5  # strictly above: clean by prototype
     prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
+    least_clean: float | None = None  # at least this share of labels is taken as clean; none: by the estimated noise
     alpha: float = 0.0  # weight of the confident samples among the noisy ones
     dim: int = 128
     projector_depth: int = 1
@@ -138,7 +139,7 @@ class Config:
 
 @cache
 def dotted_keys() -> dict[str, Any]:
-    """Every settable key with its type: {"training.epochs": int, ...}."""
+    """Every settable key with its type: {"training.batch": int, ...}."""
     return _keys_of(Config, "")
 
 

@@ -1,21 +1,32 @@
 """What a run decides for itself once the warm-up is over: settings that were left open follow from the noise it estimates.
 
-Rules (each overridden by giving the setting): `training.lambda_u` by `lambda_for`; from an estimate of 78 % wrong labels on, the
-mixture sees the mean of the last 5 losses and asks for 0.6, otherwise of one and 0.5.
+Rules (each overridden by giving the setting): `training.lambda_u` by `lambda_for`, `training.epochs` by `mixed_epochs_for`;
+`cleaning.least_clean` by `least_clean_for`;
+from an estimate of 78 % wrong labels on, the mixture sees the mean of the last 5 losses and asks for 0.6, otherwise of one
+and 0.5.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for
+from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for, least_clean_for, mixed_epochs_for
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.method.stages import Engine, drawn
+from labelsieve.runs.assemble import recipe_for
 from labelsieve.runs.config import Config
 
+LOW = 0.25  # under this share of wrong labels lambda_for gives its smallest value
+WIDE = 0.2  # an interval of so many points says that the networks know the classes poorly
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
+
+
+DOUBT = (
+    ". Do not trust this estimate: the networks know the classes poorly after the warm-up (few pictures, hard classes, or a "
+    "short warm-up: --set training.warmup=N)"
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +35,8 @@ class Decision:
     lambda_u: float
     mixture_threshold: float
     mixture_memory: int
+    least_clean: float = 0.0
+    epochs: int | None = None  # in all; None in checkpoints from before there was a rule for them: as configured
 
     def facts(self) -> dict[str, Any]:
         """As it is kept in checkpoints and in estimate.json."""
@@ -40,12 +53,17 @@ class Decision:
         return (
             f"about {100 * found.share:.0f} % of the labels look wrong ({100 * found.low:.0f} to {100 * found.high:.0f} %): "
             f"lambda_u {self.lambda_u:g}, mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
+            + (f", at least {100 * self.least_clean:.0f} % taken as clean" if self.least_clean else "")
+            + (f", {self.epochs} epochs" if self.epochs else "")
+            + (DOUBT if found.high - found.low > WIDE else "")
         )
 
 
 def left_open(config: Config) -> bool:
     """Is anything to be decided after the warm-up?"""
-    return config.training.lambda_u is None or config.cleaning.mixture_threshold is None or config.cleaning.mixture_memory is None
+    cleaning, training = config.cleaning, config.training
+    thresholds = (cleaning.mixture_threshold, cleaning.mixture_memory, cleaning.least_clean)
+    return None in (training.lambda_u, training.epochs, *thresholds)
 
 
 def seen_after_warm_up(learners: Sequence[Learner], recipe: Recipe, engine: Engine) -> list[Evidence]:
@@ -59,13 +77,29 @@ def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
     extreme = found.share >= EXTREME
     remembers = extreme and not config.training.epoch_batches  # the losses of other samples are no past
     given, cleaning = config.training.lambda_u, config.cleaning
+    epochs = config.training.epochs or config.training.warmup + mixed_epochs_for(found.share)
     return Decision(
         estimate=found,
-        lambda_u=lambda_for(found.share, seen[0].classes) if given is None else given,
+        lambda_u=lambda_by(found) if given is None else given,
         mixture_threshold=(0.6 if extreme else 0.5) if cleaning.mixture_threshold is None else cleaning.mixture_threshold,
         mixture_memory=(5 if remembers else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
+        least_clean=least_clean_for(found.high) if cleaning.least_clean is None else cleaning.least_clean,
+        epochs=epochs,
     )
 
 
-def decided(recipe: Recipe, decision: Decision) -> Recipe:
-    return replace(recipe, lambda_u=decision.lambda_u, mixture_threshold=decision.mixture_threshold)
+def lambda_by(found: NoiseEstimate) -> float:
+    """By `lambda_for`; where the noise may as well be low, as if it were.
+
+    An estimate errs upwards where the networks have learnt little, and too large a lambda_u costs far more than one too small.
+    """
+    classes = len(found.by_class)
+    return lambda_for(found.low if found.low < LOW else found.share, classes)
+
+
+def decided(config: Config, decision: Decision) -> Recipe:
+    """The run's recipe from the end of the warm-up on."""
+    recipe = recipe_for(config, decision.epochs)
+    return replace(
+        recipe, lambda_u=decision.lambda_u, mixture_threshold=decision.mixture_threshold, least_clean=decision.least_clean
+    )

@@ -16,6 +16,7 @@ from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances,
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.lengths import epochs_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,16 @@ class Record:
         return max((record["epoch"] for record in self.metrics), default=0)
 
     @property
+    def decision(self) -> dict[str, Any]:
+        """What was left open and decided after the warm-up, by name; empty where nothing was."""
+        return next((record["decision"] for record in reversed(self.metrics) if "decision" in record), {})
+
+    @property
+    def epochs_planned(self) -> int:
+        """As configured, or as decided after the warm-up."""
+        return epochs_of(self.config, self.decision.get("epochs"))
+
+    @property
     def final(self) -> dict[str, Any]:
         """The latest record that has a division in it."""
         return next((record for record in reversed(self.metrics) if "clean_share" in record), {})
@@ -87,7 +98,10 @@ def read_findings(folder: RunFolder) -> Findings:
     """Read back issues.csv and scores.npz, joined by id."""
     for file in (folder.issues, folder.scores):
         if not file.is_file():
-            raise ToolError(f"{file}: missing; the run has not divided its labels yet: `labelsieve resume {folder.path}`")
+            raise ToolError(
+                f"{file}: missing; the run has not divided its labels yet, or was killed before it could write them down: "
+                f"go on with `labelsieve resume {folder.path}`"
+            )
     columns, scores = read_issues(folder.issues), read_npz(folder.scores)
     try:
         classes, ids = scores["classes"].tolist(), scores["ids"].tolist()

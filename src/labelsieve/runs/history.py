@@ -1,12 +1,15 @@
 """How each sample's scores moved over training, in bounded memory: full detail at first, every second snapshot dropped when full.
 
 By-loss and by-prototype chances (2, N) go in each epoch; (S, 2, N) float16 tables and their epochs come out, S within a bound.
+Beside them what was believed of every given label in the last five divisions, (N,) each.
 """
 
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor
+
+RECENT = 5
 
 
 class ScoreHistory:
@@ -19,6 +22,10 @@ class ScoreHistory:
         self.epochs: list[int] = []
         self.by_loss: list[Tensor] = []
         self.by_prototype: list[Tensor] = []
+        self.recent: list[Tensor] = []  # shares of the given label, (N,), the newest last
+
+    def remember(self, shares: Tensor) -> None:
+        self.recent = [*self.recent, shares.half()][-RECENT:]
 
     def add(self, epoch: int, by_loss: tuple[Tensor, ...], by_prototype: tuple[Tensor, ...]) -> None:
         if not by_loss or epoch % self.stride:
@@ -36,9 +43,10 @@ class ScoreHistory:
         self.by_prototype.append(_snapshot(by_prototype or by_loss))
 
     def state_dict(self) -> dict[str, Tensor]:
+        recent = {"recent": torch.stack(self.recent)} if self.recent else {}
         if not self.epochs:
-            return {"stride": torch.tensor(self.stride)}
-        return {
+            return recent | {"stride": torch.tensor(self.stride)}
+        return recent | {
             "stride": torch.tensor(self.stride),
             "epochs": torch.tensor(self.epochs),
             "by_loss": torch.stack(self.by_loss),
@@ -49,6 +57,7 @@ class ScoreHistory:
         if not state:  # a slim checkpoint has none
             return
         self.stride = int(state["stride"])
+        self.recent = list(state["recent"]) if "recent" in state else []
         if "epochs" in state:
             self.epochs = state["epochs"].tolist()
             self.by_loss = list(state["by_loss"])

@@ -26,7 +26,7 @@ def train_in_memory(config: Config, rows: Rows) -> Trained:
             for _ in learn(parts.learners, parts.recipe, parts.engine, parts.prior, 0, parts.pinned, stop=start):
                 pass
             decision = decide(config, seen_after_warm_up(parts.learners, parts.recipe, parts.engine))
-            parts = replace(parts, recipe=decided(parts.recipe, decision))
+            parts = replace(parts, recipe=decided(config, decision))
             for learner in parts.learners:
                 learner.teacher.memory = decision.mixture_memory
         *_, last = learn(parts.learners, parts.recipe, parts.engine, parts.prior, start, parts.pinned)

@@ -10,7 +10,7 @@ from torch import Tensor
 from labelsieve.data.noisy_data import Held, NoisyData, Truth
 from labelsieve.engine.plain import PlainEngine, Prediction
 from labelsieve.method import diagnostics
-from labelsieve.method.algorithm import Epoch
+from labelsieve.method.algorithm import Epoch, taken
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
 
@@ -60,7 +60,7 @@ class Measure:
         by_prototype = epoch.by_prototype and (epoch.phase == "prototypes" or epoch.phase == "final")
         chances = epoch.by_prototype if by_prototype else epoch.by_loss
         threshold = recipe.tau if by_prototype else recipe.mixture_threshold
-        masks = [chance > threshold for chance in chances]
+        masks = [taken(chance, threshold, None, recipe.least_clean) for chance in chances]
         line: dict[str, Any] = {"clean_share": [float(mask.double().mean()) for mask in masks]}
         if epoch.by_prototype:
             pairs = list(zip(epoch.by_loss, epoch.by_prototype))
@@ -88,7 +88,7 @@ class Measure:
         notes = []
         for learner, mask, seen in zip(self.learners, masks, epoch.seen):
             teacher, name = learner.teacher, f"network {learner.number + 1}"
-            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes)
+            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes, seen.labels)
             if collapsed:
                 notes.append(f"{name}: the partition collapsed: {collapsed}")
             if teacher.unfitted_ and teacher.per_class:

@@ -20,12 +20,15 @@ CHUNK = 2048
 
 
 def neighbours(epoch: Epoch, issues: LabelIssues) -> dict[str, np.ndarray]:
-    """Clean: not listed, and the networks say what the label says. Alike by the cosine of both networks' features."""
+    """Clean: the networks say what the label says, and the score is in the better half of its class's such samples.
+
+    In short runs no score is high, so the half is told by comparison. Alike by the cosine of both networks' features.
+    """
     listed = issues.order[issues.is_issue[issues.order]][:ISSUES]
     of = np.sort(listed)
-    clean = ~issues.is_issue & (issues.predicted == issues.given) & (issues.score > issues.tau)
+    clean = ~issues.is_issue & (issues.predicted == issues.given)
     features = [seen.features for seen in epoch.seen]
-    pools = {k: _spread(np.flatnonzero(clean & (issues.given == k))) for k in _classes(issues, of)}
+    pools = {k: _spread(_surest(np.flatnonzero(clean & (issues.given == k)), issues.score)) for k in _classes(issues, of)}
     found = {"of": of.astype(np.int32)}
     for name, labels in (("given", issues.given), ("suggested", issues.predicted)):
         near = np.full((len(of), NEAREST), -1, np.int32)
@@ -38,6 +41,13 @@ def neighbours(epoch: Epoch, issues: LabelIssues) -> dict[str, np.ndarray]:
 
 def _classes(issues: LabelIssues, of: np.ndarray) -> list[int]:
     return np.union1d(issues.given[of], issues.predicted[of]).tolist()
+
+
+def _surest(rows: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """The better half by score; all where that would leave too few to show."""
+    if len(rows) < 2 * NEAREST:
+        return rows
+    return rows[score[rows] >= np.median(score[rows])]
 
 
 def _spread(rows: np.ndarray) -> np.ndarray:

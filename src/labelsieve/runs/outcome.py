@@ -32,7 +32,7 @@ def label_issues(
     pinned: torch.Tensor | None = None,
 ) -> LabelIssues:
     """Ranked by `label_score`; the threshold is the one that divides. What is `pinned` (N,) is surely right: 1."""
-    chances = label_score(epoch, history)[None]
+    chances = label_score(epoch, learners, history)[None]
     if pinned is not None:
         chances = np.where(pinned.cpu().numpy(), 1.0, chances)
     threshold = recipe.tau if epoch.by_prototype else recipe.mixture_threshold

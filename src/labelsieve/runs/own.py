@@ -15,6 +15,7 @@ from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
 from labelsieve.data.trusted import pinned_rows
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
+from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
 from labelsieve.runs.picture_choices import picture_options as picture_options
 
@@ -75,8 +76,11 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     return OpenedRows(found, opened, pinned, left_out, notes)
 
 
-def check_files(config: Config) -> None:
-    """A `ToolError` for a file that the settings name and that is not there, before any long work."""
+def check_names(config: Config) -> None:
+    """An error for a network, device or file that the settings name and that is not there, before any long work."""
+    if config.network != "auto":
+        check_network(config.network)
+    choose_device(config.device)
     prior = config.training.prior
     named = {
         "--decisions": config.data.decisions,

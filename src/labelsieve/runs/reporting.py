@@ -13,6 +13,7 @@ from labelsieve.report.charts import Curve
 from labelsieve.report.page import Suspect
 from labelsieve.report.run import Corner, RunReport
 from labelsieve.runs.assemble import Rows, rows_for
+from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import dotted_keys, value_at
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
@@ -37,7 +38,7 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
     report = RunReport(
         title=f"Label report: {Path(config.data.source).name or config.data.source}",
         lead=f"{len(found.score):,} labels of {len(found.classes):,} classes, {config.method} ({config.cleaner}), "
-        f"{record.epochs_done} of {config.training.epochs} epochs. {remark}".strip(),
+        f"{record.epochs_done} of {record.epochs_planned} epochs. {remark}".strip(),
         classes=found.classes,
         share=found.share,
         shares=found.shares,
@@ -60,12 +61,19 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
         decided=int(found.decided.sum()),
         rounds=table_of(rounds(folder)) if record.config.data.decisions is not None else ((), ()),
         left_out=() if rows is None else [(row.path, row.reason) for row in rows.left_out],
-        settings={key: str(value_at(config, key)) for key in dotted_keys()},
+        cautions=cautions(found, record),
+        settings={key: _setting(key, record) for key in dotted_keys()},
         versions=_versions(record),
         next_steps=_next_steps(found),
         next_commands=_next_commands(path),
     )
     return report, remark
+
+
+def _setting(key: str, record: Record) -> str:
+    """Its value; where it was left open, what was decided."""
+    value, decided = value_at(record.config, key), record.decision.get(key.rpartition(".")[2])
+    return str(value) if value is not None or decided is None else f"{decided:g} (by the noise estimated after the warm-up)"
 
 
 def _rows(found: Findings, record: Record) -> tuple[Rows | None, str]:

@@ -60,8 +60,9 @@ def resolve_next(
     if "cleaner" not in said and str(said.get("method", "cpc")) != "cpc":
         said["cleaner"] = "gmm-agn"
     config = override(base, said if source is None else {"data.source": source} | said)
-    if "training.warmup" not in said and config.training.epochs < base.training.epochs:
-        config = override(config, {"training.warmup": min(config.training.warmup, max(1, config.training.epochs // 3))})
+    epochs, before = config.training.epochs, base.training.epochs
+    if "training.warmup" not in said and epochs is not None and (before is None or epochs < before):
+        config = override(config, {"training.warmup": min(config.training.warmup, max(1, epochs // 3))})
     validate(config)
     return config
 
@@ -73,7 +74,7 @@ def _following(config: Config, said: Set[str], own: bool) -> dict[str, Any]:
     wrong labels in. Weights that have learnt already are changed with a tenth of the learning rate.
     """
     found: dict[str, Any] = {}
-    if own and "training.warmup" not in said:
+    if own and "training.warmup" not in said and config.training.epochs is not None:
         found["training.warmup"] = min(config.training.warmup, max(1, config.training.epochs // 3))
     if config.pretrained is not None and "training.lr" not in said:
         found["training.lr"] = config.training.lr / 10

@@ -4,7 +4,6 @@
 caller decides when to stop; a stop leaves a checkpoint and the issues found so far.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,43 +18,28 @@ from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
-from labelsieve.runs.answers import write_answers
-from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
+from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.card import write_card
-from labelsieve.runs.choice import Chosen, better, check_choice, model_of, tested
+from labelsieve.runs.choice import better, check_choice, tested
 from labelsieve.runs.config import Config, override
-from labelsieve.runs.data_facts import difference, write_data_facts
-from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up
+from labelsieve.runs.data_facts import write_data_facts
+from labelsieve.runs.decide import Decision, decide, left_open, seen_after_warm_up
 from labelsieve.runs.early import write_early_losses
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.measure import Measure, prototype_scores
+from labelsieve.runs.label_score import shares_of_given
+from labelsieve.runs.measure import Measure
 from labelsieve.runs.neighbours import neighbours
-from labelsieve.runs.outcome import label_issues, write_issues, write_model, write_parquet, write_scores
-from labelsieve.runs.own import CPU_SIZE, Watch, check_files
+from labelsieve.runs.outcome import label_issues, write_issues, write_scores
+from labelsieve.runs.own import CPU_SIZE, Watch, check_names
+from labelsieve.runs.restore import go_on
 from labelsieve.runs.rounds import round_of
+from labelsieve.runs.run import Run, assemble, follow, keep_answers, keep_model, save
 from labelsieve.runs.validate import validate_for
 from labelsieve.runs.weights import pretrained_tensors, start_from
 
-
-@dataclass
-class Run:
-    """An open run: its folder, its objects, and how far it is."""
-
-    folder: RunFolder
-    config: Config
-    rows: Rows
-    parts: Parts
-    history: ScoreHistory
-    metrics: list[dict[str, Any]]
-    timings: list[dict[str, Any]]
-    epoch: int = 0  # epochs done
-    done: bool = False
-    decision: Decision | None = None  # what was left open and has been decided
-    chosen: Chosen | None = None  # by the rule best-val: the model so far
-    choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
+__all__ = ["Progress", "Run", "begin", "drive", "settled", "take_up"]
 
 
 @dataclass(frozen=True)
@@ -69,22 +53,13 @@ class Progress:
     new_notes: tuple[str, ...]
 
 
-def fingerprint(rows: Rows) -> str:
-    """Of the given labels, the pinned ones and the pictures' shape: enough to notice other data under the same name."""
-    digest = hashlib.sha256(str((rows.data.shape, rows.data.classes)).encode())
-    digest.update(rows.data.labels.numpy().tobytes())
-    if rows.pinned is not None:
-        digest.update(rows.pinned.numpy().tobytes())
-    return digest.hexdigest()
-
-
 def begin(path: Path, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
     """A new run in a new folder. If the data turn out not to be usable, the folder is taken back.
 
     What the configuration leaves open is settled by the data, and written down with the rest. `rows` are the data
     where a caller has them in memory; otherwise the configuration says where they are.
     """
-    check_files(config)
+    check_names(config)
     begun = round_of(config)
     folder = RunFolder.create(path, config, None if begun is None else begun.text())
     config = folder.own(config)
@@ -123,7 +98,7 @@ def take_up(path: Path, *, source: str | None = None, device: str | None = None,
         config = replace(config, device=device)
     with folder.only_one():
         folder.sweep()
-        return _go_on(folder, config, watch) if folder.has_begun() else _start(folder, config, watch)
+        return go_on(folder, config, watch) if folder.has_begun() else _start(folder, config, watch)
 
 
 def drive(
@@ -155,6 +130,8 @@ def drive(
             seconds, began = clock() - began, clock()
             if not epoch.rows:  # a draw is not every sample
                 run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
+                if epoch.seen:
+                    run.history.remember(shares_of_given(epoch, run.parts.learners))
             run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
             run.metrics.append(record)
             run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
@@ -167,7 +144,7 @@ def drive(
                 write_card(run.folder)
             # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
-                _save(run, at_stop=stopping or run.done)
+                save(run, at_stop=stopping or run.done)
                 saved_at = clock()
             notes = tuple(note for note in record.get("notes", ()) if note not in said)
             said.update(notes)
@@ -183,17 +160,9 @@ def _epochs(run: Run) -> Iterator[Epoch]:
     if left_open(run.config) and run.decision is None and run.config.method != "ce":
         learners, engine = run.parts.learners, run.parts.engine
         yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, run.parts.pinned, stop=warmup)
-        _follow(run, decide(run.config, seen_after_warm_up(learners, run.parts.recipe, engine)))
+        follow(run, decide(run.config, seen_after_warm_up(learners, run.parts.recipe, engine)))
     parts = run.parts
     yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
-
-
-def _follow(run: Run, decision: Decision) -> None:
-    run.decision = decision
-    run.parts = replace(run.parts, recipe=decided(run.parts.recipe, decision))
-    for learner in run.parts.learners:
-        learner.teacher.memory = decision.mixture_memory
-    run.folder.write_json(run.folder.estimate, decision.facts())
 
 
 def _with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
@@ -218,7 +187,7 @@ def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:
 
 def _diverged(run: Run, what: str) -> ToolError:
     return ToolError(
-        f"{run.folder.path}: {what}. The checkpoint of epoch {_newest(run.folder)} is kept; "
+        f"{run.folder.path}: {what}. The checkpoint of epoch {checkpoint.load(run.folder.checkpoints).epoch} is kept; "
         f"try a lower learning rate, for example --set training.lr={run.config.training.lr / 4:g}, in a new run"
     )
 
@@ -230,15 +199,11 @@ def _has_finite_weights(learner: Learner) -> bool:
     return all(bool(torch.isfinite(value).all()) for value in weights)
 
 
-def _newest(folder: RunFolder) -> int:
-    return checkpoint.load(folder.checkpoints).epoch
-
-
 def _start(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
     if rows is None:
         rows = rows_for(config) if watch is None else rows_for(config, watch)
     whole, choices = settled(config, rows)
-    run = _assemble(folder, whole, rows, choices)
+    run = assemble(folder, whole, rows, choices)
     if whole.pretrained is not None:
         tensors = pretrained_tensors(whole.pretrained, whole.network)
         used = [start_from(learner.network, tensors, whole.pretrained) for learner in run.parts.learners]
@@ -249,122 +214,15 @@ def _start(folder: RunFolder, config: Config, watch: Watch | None = None, rows: 
         write_data_facts(folder, whole, rows)
     if rows.noise is not None:
         label_noise.save(folder.noise, rows.noise, rows.collection.train.labels)
-    _save(run)
+    save(run)
     folder.write_json(folder.environment, environment(run.parts.engine.device))
     return run
-
-
-def _go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
-    slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
-    saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
-    rows = rows_for(config) if watch is None else rows_for(config, watch)
-    if fingerprint(rows) != saved.facts.get("fingerprint"):
-        raise ToolError(
-            f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
-            f"put the old data back, or name them with --data"
-        )
-    validate_for(config, rows.data)
-    run = _assemble(folder, config, rows)
-    try:
-        _restore(run, saved)
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise ToolError(
-            f"{folder.checkpoints}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "
-            f"changed or damaged: put it back as it was, or start a new run"
-        ) from None
-    _mend(run)
-    return run
-
-
-def _mend(run: Run) -> None:
-    """Write again what was deleted and can be made from the rest; what cannot be made is an error."""
-    folder, noise = run.folder, run.rows.noise
-    if noise is not None and not folder.noise.exists():
-        label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
-    if run.rows.opened is not None and not (folder.data_facts.exists() and folder.samples.exists()):
-        write_data_facts(folder, run.config, run.rows)
-    if not folder.environment.exists():
-        folder.write_json(folder.environment, environment(run.parts.engine.device))
-    if not run.done:
-        return
-    if not folder.metrics.exists():
-        folder.write_lines(folder.metrics, run.metrics)
-    if not folder.predictions.exists():
-        _write_answers(run)
-    if not (folder.model.exists() and folder.model_facts.exists()):
-        _write_model(run)
-    lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
-    if lost:
-        raise ToolError(
-            f"{folder.path}: the run is done, but {' and '.join(lost)} was deleted and cannot be made again without training; "
-            f"put it back, or start a new run with --out elsewhere"
-        )
-    if not folder.issues_parquet.exists():
-        write_parquet(folder)
-    if not folder.card.exists():
-        write_card(folder)
-
-
-def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
-    for learner in run.parts.learners:
-        learner.load_state_dict(_part(saved, f"learner{learner.number}"))
-    run.history.load_state_dict(_part(saved, "history"))
-    run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
-    if saved.facts.get("decision"):
-        _follow(run, Decision.from_facts(saved.facts["decision"]))
-    if saved.facts.get("chosen"):
-        run.chosen = Chosen(**saved.facts["chosen"], tensors=_part(saved, "chosen"))
-    for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
-        learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
-    run.metrics = list(saved.facts["metrics"])
-    run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
-
-
-def _assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
-    history = ScoreHistory(len(rows.data), config.output.history_mib)
-    return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
 
 
 def _measure(run: Run) -> Measure:
     rows, parts = run.rows, run.parts
     val = rows.val if run.config.output.model == "best-val" else None
     return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners, val, rows.collection.also)
-
-
-def state_of(run: Run) -> checkpoint.Checkpoint:
-    """Everything the run needs to go on, as it stands now."""
-    tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
-    tables["history"] = run.history.state_dict()
-    decision = None if run.decision is None else run.decision.facts()
-    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
-    if run.chosen is not None:
-        tables["chosen"] = dict(run.chosen.tensors)
-        facts["chosen"] = run.chosen.facts()
-    return checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
-
-
-def start_at(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:
-    """Put a run that has not begun where another stood that did the same so far; it goes on as if it had come there itself."""
-    if run.epoch or fingerprint(run.rows) != saved.facts.get("fingerprint"):
-        raise ToolError(f"{run.folder.path}: it has begun or has other data, so it cannot start where another run stood")
-    with run.folder.only_one():
-        _restore(run, saved)
-        run.timings = list(timings)
-        run.folder.write_lines(run.folder.metrics, run.metrics)
-        run.folder.write_lines(run.folder.timings, run.timings)
-        _save(run)
-
-
-def _save(run: Run, at_stop: bool = False) -> None:
-    state = state_of(run)
-    checkpoint.save(run.folder.checkpoints, state)
-    if run.config.output.slim_checkpoint and at_stop:
-        checkpoint.save_slim(run.folder.slim, state)
-
-
-def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:
-    head = f"{name}."
-    return {key.removeprefix(head): value for key, value in saved.tensors.items() if key.startswith(head)}
 
 
 def _write_outcome(run: Run, epoch: Epoch) -> None:
@@ -376,25 +234,5 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
         issues = found.with_decisions(run.rows.decided)
         write_issues(run.folder, issues)
         run.folder.write_arrays(run.folder.neighbours, neighbours(epoch, issues))
-    _write_answers(run)
-    _write_model(run)
-
-
-def _write_answers(run: Run) -> None:
-    """Of the model that is kept. One chosen on validation pictures meets the test pictures only once the run is done."""
-    held, learners = run.rows.test, run.parts.learners
-    if held is None or (run.chosen is not None and not run.done):
-        return
-    if run.chosen is None:
-        seen = [run.parts.engine.predict(learner, held.images) for learner in learners]
-        scores = [prototype_scores(learner, prediction) for learner, prediction in zip(learners, seen)]
-        write_answers(run.folder, [prediction.logits for prediction in seen], scores, held)
-    else:
-        model = model_of(run.chosen, run.config, run.rows, learners, run.parts.engine.device)
-        looks = model.look(held.images, run.config.engine.eval_batch)
-        write_answers(run.folder, [look.logits for look in looks], [look.prototypes for look in looks], held)
-
-
-def _write_model(run: Run) -> None:
-    chosen = None if run.chosen is None else run.chosen.tensors
-    write_model(run.folder, run.config, run.parts.learners, run.rows.collection, chosen)
+    keep_answers(run)
+    keep_model(run)

@@ -54,6 +54,7 @@ def validate(config: Config) -> None:
         ("cleaning.mixture_threshold", cleaning.mixture_threshold, 0, 1),
         ("cleaning.mixture_memory", cleaning.mixture_memory, 1, 100),
         ("cleaning.tau", cleaning.tau, 0, 1),
+        ("cleaning.least_clean", cleaning.least_clean, 0, 1),
         ("cleaning.prototype_warmup", cleaning.prototype_warmup, 0, 1),
         ("cleaning.alpha", cleaning.alpha, 0, 1e3),
         ("cleaning.dim", cleaning.dim, 1, 65536),

@@ -25,9 +25,9 @@ function make(number) {
   };
   parts.picture.addEventListener("error", () => { parts.picture.hidden = true; parts.none.hidden = false; say(parts.none, parts.root.title); });
   parts.root = h("div", { class: "card", role: "option", id: `card-${number}` },
-    h("div", { class: "shot" }, parts.picture, parts.none, parts.tick),
-    h("div", { class: "names" }, parts.given, h("span", { class: "arrow", "aria-hidden": "true" }, "→"), parts.suggested),
-    h("div", { class: "foot" }, parts.score, parts.mark));
+    h("div", { class: "shot" }, parts.picture, parts.none, parts.tick, parts.mark),
+    h("div", { class: "names" }, parts.given, parts.score),
+    h("div", { class: "names" }, h("span", { class: "arrow", "aria-hidden": "true" }, "→"), parts.suggested));
   parts.root.addEventListener("click", (event) => {
     const place = pageOf(store.focus) * store.perPage + number;
     if (event.shiftKey) go(place, { extend: true });
@@ -54,7 +54,7 @@ function fill(card, place) {
   }
   say(card.given, store.classes[row.given]);
   say(card.suggested, store.classes[row.state === "relabel" ? store.classes.indexOf(row.label) : row.suggested] ?? row.label);
-  say(card.score, row.state === "open" ? percent(row.score) : "");
+  say(card.score, percent(row.score));
   say(card.mark, row.conflict ? "conflict" : row.state === "open" ? "" : `${SIGNS[row.state]} ${WORDS[row.state]}`);
   card.root.dataset.state = row.conflict ? "conflict" : row.state;
   card.root.classList.toggle("waiting", Boolean(row.waiting));

@@ -1,0 +1,130 @@
+"""One run on noise made on purpose, and what came of it as a small JSON file: for tables over many settings and machines.
+
+`python -m labelsieve.benchmark.known_noise DATA --noise SPEC --out FILE.json` trains as `labelsieve train` does and writes what
+was really wrong, what was estimated of it after the warm-up, accuracy epoch by epoch, how the issues rank and what they cost.
+`--trail FILE.npz` keeps what every epoch said of every label (see scores_study), `--evidence FILE.npz` the features after the
+warm-up, so that scores and estimates can be compared later without training again.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+
+from labelsieve.benchmark.against_cleanlab import peak_mib, wrong_labels
+from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.benchmark.scores_study import Trail, Watch, write_arrays
+from labelsieve.issues.reading import read_issues
+from labelsieve.method.algorithm import Epoch
+from labelsieve.method.estimate import estimate_noise
+from labelsieve.method.evidence import Evidence
+from labelsieve.runs import atomic
+from labelsieve.runs.config import Config
+from labelsieve.runs.run import Run
+from labelsieve.runs.train import begin, drive
+
+
+class Noted:
+    """Watches a run without any say in it: a trail of every epoch, and the evidence that the warm-up left behind."""
+
+    def __init__(self, run: Run, clock: Callable[[], float]) -> None:
+        self.run, self.watch = run, Watch(run, clock)
+        self.warm: tuple[Evidence, ...] = ()
+
+    def __call__(self, epoch: Epoch) -> None:
+        self.watch(epoch)
+        if epoch.seen and not self.warm:
+            self.warm = epoch.seen
+
+
+def measured(run: Run, noted: Noted, cpu_seconds: float) -> dict[str, Any]:
+    """What is known once the run is done. True labels are looked at here only."""
+    wrong, labels = wrong_labels(run.rows), run.rows.data.labels
+    shares = [float(wrong[(labels == k).numpy()].mean()) for k in range(len(run.rows.data.classes))]
+    accuracies = [record["accuracy"]["both"] for record in run.metrics if "accuracy" in record]
+    facts = {
+        "samples": len(wrong),
+        "wrong": float(wrong.mean()),
+        "wrong_by_class": shares,
+        "accuracy": accuracies,
+        "cpu_seconds": cpu_seconds,
+        "peak_mib": peak_mib(),
+        "epochs": run.epoch,
+        "lambda_u": run.parts.recipe.lambda_u,
+    }
+    if noted.warm:
+        found = estimate_noise(noted.warm)
+        facts["estimate"] = {"share": found.share, "low": found.low, "high": found.high, "by_class": list(found.by_class)}
+    return facts | (ranked(run, wrong) if run.folder.issues.exists() else {})
+
+
+def ranked(run: Run, wrong: np.ndarray) -> dict[str, Any]:
+    """How issues.csv ranks the wrong labels, and how many it flags."""
+    issues = read_issues(run.folder.issues)
+    place = {name: row for row, name in enumerate(issues["id"])}
+    order = np.array([place[name] for name in run.rows.data.ids])
+    flagged = np.array(issues["is_label_issue"], dtype=bool)
+    found = {"average_precision": average_precision(order, wrong) if wrong.any() else None, "flagged": float(flagged.mean())}
+    return found | {"recall": recall_at_true_count(order, wrong) if wrong.any() else None}
+
+
+def trained(config: Config, trail: Path | None, evidence: Path | None) -> dict[str, Any]:
+    """Train in a folder that is not kept; the facts, with the arrays written where they are wanted."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.process_time()
+        run = begin(Path(folder) / "run", config)
+        noted = Noted(run, time.process_time)
+        for _ in drive(run, watch=noted):
+            pass
+        facts = measured(run, noted, time.process_time() - began)
+    if trail is not None:
+        write_arrays(trail, slim(noted.watch.trail()))
+    if evidence is not None and noted.warm:
+        tables = {f"features{r}": each.features.half().cpu().numpy() for r, each in enumerate(noted.warm)}
+        tables |= {f"probs{r}": each.probs.half().cpu().numpy() for r, each in enumerate(noted.warm)}
+        given = {"labels": run.rows.data.labels.numpy(), "wrong": wrong_labels(run.rows)}
+        write_arrays(evidence, tables | given)
+    return facts
+
+
+def slim(trail: Trail) -> dict[str, np.ndarray]:
+    """The trail with both networks' mean in place of each (S, 1, N), in half the digits: small enough to carry away."""
+    tables = ("share", "margin", "by_loss", "by_prototype", "prototype_share")
+    return {
+        name: value.mean(1, keepdims=True).astype(np.float16) if name in tables else value for name, value in vars(trail).items()
+    }
+
+
+def main(
+    data: Annotated[str, typer.Argument(help="As for `labelsieve train`.")],
+    out: Annotated[Path, typer.Option(help="The JSON file to write; one that is there is not trained again.")],
+    noise: Annotated[str, typer.Option(help="Wrong labels to make on purpose.")] = "none",
+    seed: Annotated[int, typer.Option(help="Of weights, order, views and noise.")] = 0,
+    limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
+    method: Annotated[str | None, typer.Option(help="As for `labelsieve train`.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
+    trail: Annotated[Path | None, typer.Option(help="Also keep what every epoch said, as npz.")] = None,
+    evidence: Annotated[Path | None, typer.Option(help="Also keep the features after the warm-up, as npz.")] = None,
+) -> None:
+    """Train once and write down what came of it."""
+    from labelsieve.cli.train import absolute
+    from labelsieve.runs.resolve import resolve
+
+    if out.exists():
+        return
+    options = {"data.noise": noise, "seed": seed, "data.limit": limit, "method": method}
+    config = resolve(absolute(data), options=options, settings=settings or ())
+    torch.set_num_threads(1)
+    said = {"data": data.partition(":")[0], "noise": noise, "seed": seed, "limit": limit, "method": config.method}
+    facts = said | {"settings": list(settings or ())} | trained(config, trail, evidence)
+    atomic.write_text(out, json.dumps(facts) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,105 @@
+"""A run that has begun, out of its folder: the newest checkpoint goes in, a `Run` that stands where it stood comes out.
+
+What was deleted meanwhile and can be made from the rest is made again; what cannot is an error that says so.
+"""
+
+from typing import Any
+
+from labelsieve.data import noise as label_noise
+from labelsieve.errors import ToolError
+from labelsieve.runs import checkpoint
+from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.card import write_card
+from labelsieve.runs.choice import Chosen
+from labelsieve.runs.config import Config
+from labelsieve.runs.data_facts import difference, write_data_facts
+from labelsieve.runs.decide import Decision
+from labelsieve.runs.environment import environment
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.outcome import write_parquet
+from labelsieve.runs.own import Watch
+from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_answers, keep_model, save
+from labelsieve.runs.validate import validate_for
+
+
+def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
+    slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
+    saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
+    rows = rows_for(config) if watch is None else rows_for(config, watch)
+    if fingerprint(rows) != saved.facts.get("fingerprint"):
+        raise ToolError(
+            f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
+            f"put the old data back, or name them with --data"
+        )
+    validate_for(config, rows.data)
+    run = assemble(folder, config, rows)
+    try:
+        _restore(run, saved)
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ToolError(
+            f"{folder.checkpoints}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "
+            f"changed or damaged: put it back as it was, or start a new run"
+        ) from None
+    _mend(run)
+    return run
+
+
+def _mend(run: Run) -> None:
+    """Write again what was deleted and can be made from the rest; what cannot be made is an error."""
+    folder, noise = run.folder, run.rows.noise
+    if noise is not None and not folder.noise.exists():
+        label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
+    if run.rows.opened is not None and not (folder.data_facts.exists() and folder.samples.exists()):
+        write_data_facts(folder, run.config, run.rows)
+    if not folder.environment.exists():
+        folder.write_json(folder.environment, environment(run.parts.engine.device))
+    if not run.done:
+        return
+    if not folder.metrics.exists():
+        folder.write_lines(folder.metrics, run.metrics)
+    if not folder.predictions.exists():
+        keep_answers(run)
+    if not (folder.model.exists() and folder.model_facts.exists()):
+        keep_model(run)
+    lost = [path.name for path in (folder.scores, folder.issues) if not path.exists()]
+    if lost:
+        raise ToolError(
+            f"{folder.path}: the run is done, but {' and '.join(lost)} was deleted and cannot be made again without training; "
+            f"put it back, or start a new run with --out elsewhere"
+        )
+    if not folder.issues_parquet.exists():
+        write_parquet(folder)
+    if not folder.card.exists():
+        write_card(folder)
+
+
+def start_at(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:
+    """Put a run that has not begun where another stood that did the same so far; it goes on as if it had come there itself."""
+    if run.epoch or fingerprint(run.rows) != saved.facts.get("fingerprint"):
+        raise ToolError(f"{run.folder.path}: it has begun or has other data, so it cannot start where another run stood")
+    with run.folder.only_one():
+        _restore(run, saved)
+        run.timings = list(timings)
+        run.folder.write_lines(run.folder.metrics, run.metrics)
+        run.folder.write_lines(run.folder.timings, run.timings)
+        save(run)
+
+
+def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
+    for learner in run.parts.learners:
+        learner.load_state_dict(_part(saved, f"learner{learner.number}"))
+    run.history.load_state_dict(_part(saved, "history"))
+    run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
+    if saved.facts.get("decision"):
+        follow(run, Decision.from_facts(saved.facts["decision"]))
+    if saved.facts.get("chosen"):
+        run.chosen = Chosen(**saved.facts["chosen"], tensors=_part(saved, "chosen"))
+    for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
+        learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
+    run.metrics = list(saved.facts["metrics"])
+    run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
+
+
+def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:
+    head = f"{name}."
+    return {key.removeprefix(head): value for key, value in saved.tensors.items() if key.startswith(head)}

@@ -1,0 +1,96 @@
+"""An open run: its folder, its objects, how far it is. How it is put together, and how it is saved as a checkpoint."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from labelsieve.runs import checkpoint
+from labelsieve.runs.answers import write_answers
+from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.choice import Chosen, model_of
+from labelsieve.runs.config import Config
+from labelsieve.runs.decide import Decision, decided
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.history import ScoreHistory
+from labelsieve.runs.measure import prototype_scores
+from labelsieve.runs.outcome import write_model
+
+
+@dataclass
+class Run:
+    """An open run: its folder, its objects, and how far it is."""
+
+    folder: RunFolder
+    config: Config
+    rows: Rows
+    parts: Parts
+    history: ScoreHistory
+    metrics: list[dict[str, Any]]
+    timings: list[dict[str, Any]]
+    epoch: int = 0  # epochs done
+    done: bool = False
+    decision: Decision | None = None  # what was left open and has been decided
+    chosen: Chosen | None = None  # by the rule best-val: the model so far
+    choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
+
+
+def fingerprint(rows: Rows) -> str:
+    """Of the given labels, the pinned ones and the pictures' shape: enough to notice other data under the same name."""
+    digest = hashlib.sha256(str((rows.data.shape, rows.data.classes)).encode())
+    digest.update(rows.data.labels.numpy().tobytes())
+    if rows.pinned is not None:
+        digest.update(rows.pinned.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
+    history = ScoreHistory(len(rows.data), config.output.history_mib)
+    return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
+
+
+def follow(run: Run, decision: Decision) -> None:
+    run.decision = decision
+    run.parts = replace(run.parts, recipe=decided(run.config, decision))
+    for learner in run.parts.learners:
+        learner.teacher.memory = decision.mixture_memory
+    run.folder.write_json(run.folder.estimate, decision.facts())
+
+
+def state_of(run: Run) -> checkpoint.Checkpoint:
+    """Everything the run needs to go on, as it stands now."""
+    tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
+    tables["history"] = run.history.state_dict()
+    decision = None if run.decision is None else run.decision.facts()
+    facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
+    if run.chosen is not None:
+        tables["chosen"] = dict(run.chosen.tensors)
+        facts["chosen"] = run.chosen.facts()
+    return checkpoint.Checkpoint(run.epoch, checkpoint.pack(tables), facts)
+
+
+def save(run: Run, at_stop: bool = False) -> None:
+    state = state_of(run)
+    checkpoint.save(run.folder.checkpoints, state)
+    if run.config.output.slim_checkpoint and at_stop:
+        checkpoint.save_slim(run.folder.slim, state)
+
+
+def keep_model(run: Run) -> None:
+    """The model as it stands, or the one that was chosen, into the run folder."""
+    chosen = None if run.chosen is None else run.chosen.tensors
+    write_model(run.folder, run.config, run.parts.learners, run.rows.collection, chosen)
+
+
+def keep_answers(run: Run) -> None:
+    """What the model that is kept says of each test picture. One chosen on validation meets them once the run is done."""
+    held, learners = run.rows.test, run.parts.learners
+    if held is None or (run.chosen is not None and not run.done):
+        return
+    if run.chosen is None:
+        seen = [run.parts.engine.predict(learner, held.images) for learner in learners]
+        scores = [prototype_scores(learner, prediction) for learner, prediction in zip(learners, seen)]
+        write_answers(run.folder, [prediction.logits for prediction in seen], scores, held)
+    else:
+        model = model_of(run.chosen, run.config, run.rows, learners, run.parts.engine.device)
+        looks = model.look(held.images, run.config.engine.eval_batch)
+        write_answers(run.folder, [look.logits for look in looks], [look.prototypes for look in looks], held)

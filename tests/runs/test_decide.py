@@ -1,0 +1,76 @@
+"""What a run decides from the noise it finds: settings by rule, given ones kept, and the same after a resume."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from labelsieve.method.estimate import NoiseEstimate, least_clean_for, mixed_epochs_for
+from labelsieve.method.evidence import Evidence
+from labelsieve.runs.config import override
+from labelsieve.runs.decide import Decision, decide, decided, lambda_by, left_open
+from labelsieve.runs.resolve import resolve
+from labelsieve.runs.train import begin, drive, take_up
+from runs.tiny import arrays_file, pictures, tiny_config
+
+
+def evidence(wrong: float, count: int = 600, classes: int = 3) -> Evidence:
+    """Tight clusters, a share of the labels moved to the next class."""
+    g = torch.Generator().manual_seed(0)
+    truth = torch.arange(count) % classes
+    features = torch.eye(classes)[truth] + 0.05 * torch.randn(count, classes, generator=g)
+    moved = torch.rand(count, generator=g) < wrong
+    labels = torch.where(moved, (truth + 1) % classes, truth)
+    return Evidence(labels, torch.rand(count, generator=g), torch.full((count, classes), 1 / classes), features)
+
+
+@pytest.mark.parametrize(
+    ("share", "epochs"), [(0.0, 20), (0.049, 20), (0.05, 30), (0.24, 30), (0.25, 50), (0.74, 50), (0.75, 70), (1.0, 70)]
+)
+def test_the_more_wrong_labels_the_more_epochs(share: float, epochs: int) -> None:
+    assert mixed_epochs_for(share) == epochs
+
+
+def test_ones_own_data_take_epochs_and_all_that_hangs_on_them_from_the_noise(tmp_path: Path) -> None:
+    config = resolve(arrays_file(tmp_path / "a.npz"), settings=["training.warmup=4", "training.lr_drop=0.5"])
+    assert config.training.epochs is None and left_open(config)
+    few, many = (decide(config, [evidence(wrong)]) for wrong in (0.1, 0.4))
+    assert (few.epochs, many.epochs) == (34, 54) and "34 epochs" in few.words()
+    recipe = decided(config, many)
+    assert (recipe.epochs, recipe.lr_drop_epoch, recipe.prototype_warmup, recipe.lambda_u) == (54, 27, 3, 25)
+    given = override(config, {"training.epochs": 9, "training.lambda_u": 7})
+    assert decide(given, [evidence(0.4)]).epochs == 9 and decided(given, decide(given, [evidence(0.4)])).lambda_u == 7
+
+
+@pytest.mark.parametrize(
+    ("share", "low", "classes", "expected"),
+    [(0.36, 0.3, 10, 25), (0.3, 0.2, 10, 0), (0.81, 0.7, 10, 50), (0.3, 0.2, 100, 25), (0.5, 0.4, 100, 150)],
+)
+def test_noise_that_may_as_well_be_low_counts_as_low(share: float, low: float, classes: int, expected: float) -> None:
+    assert lambda_by(NoiseEstimate(share, low, share + 0.05, (share,) * classes)) == expected
+
+
+def test_clean_data_are_hardly_divided_and_given_settings_stay(tmp_path: Path) -> None:
+    assert [least_clean_for(high) for high in (0.0, 0.05, 0.2, 0.5, 0.9)] == pytest.approx([1, 0.9, 0.6, 0, 0])
+    config = resolve(arrays_file(tmp_path / "a.npz"))
+    found = decide(config, [evidence(0.0)])
+    assert found.least_clean > 0.95 and decided(config, found).least_clean == found.least_clean
+    assert f"at least {100 * found.least_clean:.0f} % taken as clean" in found.words()
+    assert decide(override(config, {"cleaning.least_clean": 0.3}), [evidence(0.0)]).least_clean == 0.3
+
+
+def test_a_wide_interval_is_said_not_to_be_trusted() -> None:
+    """Two estimates that differ in nothing but how firm they are."""
+    firm, loose = (Decision(NoiseEstimate(0.3, low, 0.35, (0.3, 0.3)), 25, 0.5, 1, 40).words() for low in (0.25, 0.1))
+    assert "Do not trust" in loose and "Do not trust" not in firm and "training.warmup" in loose
+
+
+def test_a_run_taken_up_goes_on_to_the_epochs_that_were_decided(tmp_path: Path) -> None:
+    source = arrays_file(tmp_path / "a.npz", **pictures(48))
+    run = begin(tmp_path / "run", tiny_config(source, training__warmup=1, training__epochs="none", data__noise="none"))
+    *_, last = drive(run, stop=lambda: run.epoch >= 2)
+    assert run.decision is not None
+    assert last.epochs == run.decision.epochs == 1 + mixed_epochs_for(run.decision.estimate.share)
+    again = take_up(run.folder.path)
+    assert again.config.training.epochs is None
+    assert again.parts.recipe == run.parts.recipe and again.parts.recipe.epochs == run.decision.epochs
