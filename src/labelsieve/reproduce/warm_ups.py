@@ -49,7 +49,9 @@ class WarmUps:
         return self.place / self.keys[task.name]
 
     def ready(self, task: Task) -> bool:
-        return any(self.folder(task).glob("epoch-*"))
+        with suppress(OSError):  # another process may remove it while we look
+            return any(self.folder(task).glob("epoch-*"))
+        return False
 
     def use(self, task: Task, run: Run) -> bool:
         """Start the run after the warm-up, if it has done nothing yet and a sibling has left it."""
@@ -60,7 +62,7 @@ class WarmUps:
             if saved.epoch != task.config.training.warmup:
                 return False
             start_at(run, saved, list(saved.facts.get("timings", ())))
-        except ToolError:  # removed meanwhile, damaged, or of other data: the run warms up by itself
+        except (ToolError, OSError):  # removed meanwhile, damaged, or of other data: the run warms up by itself
             return False
         return True
 
