@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from labelsieve.decisions.decision import Decision, parse
-from labelsieve.decisions.locks import WITHOUT_LOCKS
+from labelsieve.decisions.locks import hold
 from labelsieve.errors import ToolError
 
 NAME = "decisions.jsonl"
@@ -76,7 +76,7 @@ class DecisionLog:
             handle = os.open(self.path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError("it is no plain file")
-            _hold(handle, lock)
+            hold(handle, lock)
             if new and flags & os.O_CREAT:
                 _flush_folder(self.path.parent)
             yield handle
@@ -128,14 +128,6 @@ class DecisionLog:
             f"{self.path}: could not be written or read ({error.strerror or error}); free some space or make the folder "
             f"writable, and decide again: what was saved before is whole"
         )
-
-
-def _hold(handle: int, lock: int) -> None:
-    try:
-        fcntl.flock(handle, lock)
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            raise
 
 
 def _flush_folder(path: Path) -> None:

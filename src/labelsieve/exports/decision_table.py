@@ -1,12 +1,11 @@
 """Decisions as a table: what stands goes out as a CSV, and comes back from one that a person may have written or changed."""
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 
 from labelsieve.decisions.incoming import Incoming, Sample
+from labelsieve.decisions.rows import read_rows
 from labelsieve.decisions.state import State
-from labelsieve.errors import ToolError
 from labelsieve.issues.delimited import as_csv
 
 COLUMNS = ("id", "action", "label", "given_label", "suggested_label", "label_score", "who", "when", "conflict", "key")
@@ -29,18 +28,9 @@ def read_table(path: Path, who: str, when: str) -> list[Incoming]:
 
     `who` and `when` are taken where the row has none. A cell may be empty; rows that decide nothing are passed over.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in ("id", "action") if name not in (reader.fieldnames or ())]
-            if missing:
-                raise ToolError(f'{path}: the column "{missing[0]}" is missing; decisions have the columns id, action and label')
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ToolError(f"{path}: cannot be read ({error}); decisions are a CSV in UTF-8 with id, action and label") from None
     found = []
-    for number, row in enumerate(rows, 1):
-        action, label = (row["action"] or "").strip().lower(), row.get("label") or None
+    for number, row in enumerate(read_rows(path), 1):
+        action, label = row["action"].strip().lower(), row.get("label") or None
         if action or label:
             said = {"who": row.get("who") or who, "when": row.get("when") or when, "key": row.get("key") or ""}
             found.append(Incoming(f"row {number}", row["id"] or "", action, label, **said))

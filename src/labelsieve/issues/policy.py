@@ -6,11 +6,11 @@ label_score is below `drop_below` is dropped; all others stay. A decision always
 what is undecided stays unless thresholds are given or it is said to follow the column. Needs no torch.
 """
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from labelsieve.decisions.rows import read_rows
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.issues.reading import Columns
 from labelsieve.issues.rules import ACTIONS, DROP, KEEP, RELABEL, REVIEW
@@ -108,23 +108,13 @@ def read_decisions(path: Path) -> dict[str, Decision]:
 
     The review page's words are taken, too: accept is relabel, unsure is review.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in ("id", "action") if name not in (reader.fieldnames or ())]
-            if missing:
-                raise ToolError(f'{path}: the column "{missing[0]}" is missing; decisions have the columns id, action and label')
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ToolError(f"{path}: cannot be read ({error}); decisions are a CSV in UTF-8 with id, action and label") from None
     found: dict[str, Decision] = {}
-    for number, row in enumerate(rows, 1):
-        name, action = row["id"] or "", (row["action"] or "").strip().lower()
+    for number, row in enumerate(read_rows(path), 1):
+        name, action = row["id"], row["action"].strip().lower()
         action = PAGE.get(action, action)
         if action not in ACTIONS:
             raise ToolError(
-                f'{path}: row {number}: unknown action "{row["action"] or ""}"{suggest(action, ACTIONS)}; '
-                f"write {', '.join(ACTIONS)}"
+                f'{path}: row {number}: unknown action "{row["action"]}"{suggest(action, ACTIONS)}; write {", ".join(ACTIONS)}'
             )
         decision = Decision(action, row.get("label") or None)
         if found.setdefault(name, decision) != decision:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from labelsieve.decisions.locks import WITHOUT_LOCKS
+from labelsieve.decisions.locks import hold
 from labelsieve.runs import atomic
 
 
@@ -28,10 +28,7 @@ def held(place: Path, wait: bool = False) -> Iterator[bool]:
 
 def _taken(handle: int, wait: bool) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        hold(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            raise
     return True

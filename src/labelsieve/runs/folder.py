@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.decisions.locks import WITHOUT_LOCKS
+from labelsieve.decisions.locks import hold
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
@@ -144,12 +144,9 @@ class RunFolder:
 
     def _lock(self, handle: int) -> None:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hold(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ToolError(f"{self.path}: another process is training this run; wait for it or stop it first") from None
-        except OSError as error:
-            if error.errno not in WITHOUT_LOCKS:
-                raise
 
     def write_json(self, path: Path, facts: Mapping[str, Any]) -> None:
         atomic.write_text(path, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")

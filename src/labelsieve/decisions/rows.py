@@ -1,0 +1,19 @@
+"""A CSV of decisions that a person may have written goes in, its rows by column name come out."""
+
+import csv
+from pathlib import Path
+
+from labelsieve.errors import ToolError
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """With the columns id and action at least; a cell that is missing at a row's end is empty."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restval="")
+            missing = [name for name in ("id", "action") if name not in (reader.fieldnames or ())]
+            if missing:
+                raise ToolError(f'{path}: the column "{missing[0]}" is missing; decisions have the columns id, action and label')
+            return list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ToolError(f"{path}: cannot be read ({error}); decisions are a CSV in UTF-8 with id, action and label") from None
