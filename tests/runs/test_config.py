@@ -177,6 +177,8 @@ OUT_OF_RANGE = {
     "cleaning.mixture_threshold": 1.5,
     "cleaning.mixture_memory": 0,
     "cleaning.tau": -0.1,
+    "cleaning.prototype_prior": 0,
+    "cleaning.prototype_memory": 0,
     "cleaning.least_clean": 1.1,
     "cleaning.prototype_warmup": 2,
     "cleaning.alpha": -1,

@@ -98,7 +98,9 @@ def test_cells_are_crossed_with_cleaners_and_studies() -> None:
     )
     assert preset("webvision+no-gmm") == crossed(webvision(), cleaner="contrastive")
     for variant in VARIANTS:
-        assert resolve("webvision:/data", named=f"webvision+{variant}").training.epochs == 100
+        assert resolve("cifar100:/data", named=f"cifar100-sym90+{variant}").training.epochs == 450
+    with pytest.raises(UsageError, match="have no past"):
+        resolve("webvision:/data", named="webvision+memory5")
     with pytest.raises(UsageError, match="tau0.5"):
         preset("webvision+tau05x")
 

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for
+from labelsieve.method.estimate import NoiseEstimate, estimate_noise
 from labelsieve.method.stages import warm_up
 from labelsieve.runs.assemble import parts_for, rows_for
 from labelsieve.runs.config import Config
+from labelsieve.runs.decide import lambda_by
 
 NOISES = ["none", "sym:0.05", "sym:0.2", "sym:0.4", "sym:0.6", "sym:0.8", "pair:0.2", "pair:0.4"]
 
@@ -44,7 +45,7 @@ def main(
         options = {"data.noise": spec, "data.limit": limit, "seed": seed}
         config = resolve(absolute(data), options=options, settings=settings or ())
         wrong, found = estimate_after_warm_up(config)
-        rule = lambda_for(found.share, len(found.by_class))
+        rule = lambda_by(found)
         console.print(f"{spec:10s} {wrong:12.3f} {found.share:10.3f}  {found.low:.3f} to {found.high:.3f}    {rule:g}")
 
 

@@ -43,11 +43,20 @@ def scaled(vectors: Tensor, cosine: float) -> Tensor:
     return nn.functional.normalize(vectors, dim=-1) * cosine**0.5 if cosine else vectors
 
 
+def at_odds(scores: Tensor, prior: float) -> Tensor:
+    """A chance at even odds, as it is where a share `prior` of all labels is right (Bayes' rule)."""
+    return scores if prior == 0.5 else scores * prior / (scores * prior + (1 - scores) * (1 - prior))
+
+
 class PrototypeCleaner:
     """One pass over cached features a call of `learn`, by SGD on L_C (Eq. 5); `judge` is Eq. 2's score of the given label.
 
     `clean` is the teacher's partition; without one, a class-agnostic mixture over the losses makes it. The constructor
     stores, the first `learn` sizes the projector and the prototypes to the evidence.
+
+    L_X and L_U are means over their own sets, so the score is a chance at even odds. `prior` is the share of right labels that
+    is expected before anything is seen; other than 0.5, it turns the score into a chance at those odds. With `memory` > 1
+    the mean of the last so many scores is judged by, as the mixture does with losses at 90 % noise.
 
     >>> from labelsieve import Evidence
     >>> labels = torch.arange(60) % 2
@@ -71,17 +80,21 @@ class PrototypeCleaner:
         weight_decay: float = 5e-4,
         depth: int = 1,
         cosine: float = 0.0,
+        memory: int = 1,
+        prior: float = 0.5,
         seed: int = 0,
     ) -> None:
         self.dim, self.alpha, self.passes, self.batch = dim, alpha, passes, batch
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
-        self.depth, self.cosine, self.seed = depth, cosine, seed
+        self.depth, self.cosine, self.memory, self.prior, self.seed = depth, cosine, memory, prior, seed
         self.learnt_ = 0  # calls of learn so far: names the next call's random order
         self.prepare: Prepare = plainly  # an engine may put a faster way here, and here:
         self.risk: Callable[..., Tensor] = equations.prototype_loss
         self.projector_: Projector | None = None
         self.prototypes_: nn.Parameter | None = None
         self.optimiser_: torch.optim.Optimizer | None = None
+        self.past_: Tensor | None = None  # (up to memory - 1, N): the scores of earlier calls of learn, the newest last
+        self.latest_: Tensor | None = None  # (N,): those of the last call, while there is a memory
 
     def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
         if self.projector_ is None:
@@ -99,9 +112,27 @@ class PrototypeCleaner:
             for inputs in batches(columns, order, self.batch):
                 step(*inputs)
         self.learnt_ += 1
+        if self.memory > 1:
+            self._remember(self._scores(seen))
 
     def judge(self, seen: Evidence) -> Tensor:
+        scores = self._scores(seen)
+        if self.past_ is not None and self.past_.shape[1] == len(seen):
+            scores = torch.cat((self.past_, scores.unsqueeze(0))).mean(0)
+        return at_odds(scores, self.prior)
+
+    def _scores(self, seen: Evidence) -> Tensor:
+        """sigmoid(v'_i c_{y_i}^T), (N,)."""
         return torch.sigmoid(self.classify(seen.features).gather(1, seen.labels.unsqueeze(1)).squeeze(1))
+
+    def _remember(self, scores: Tensor) -> None:
+        """What was the latest becomes the past; a set of another size has no past."""
+        if self.latest_ is not None and len(self.latest_) == len(scores):
+            earlier = self.latest_.unsqueeze(0)
+            self.past_ = earlier if self.past_ is None else torch.cat((self.past_, earlier))[1 - self.memory :]
+        else:
+            self.past_ = None
+        self.latest_ = scores
 
     @torch.no_grad()
     def classify(self, features: Tensor) -> Tensor:
@@ -145,6 +176,7 @@ class PrototypeCleaner:
             return {}
         state = {f"projector.{name}": value for name, value in self.projector_.state_dict().items()}
         state |= {"prototypes": self.prototypes_.detach(), "learnt": torch.tensor(self.learnt_)}
+        state |= {name: held for name, held in (("past", self.past_), ("latest", self.latest_)) if held is not None}
         return state | momenta(self.optimiser_)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -158,3 +190,4 @@ class PrototypeCleaner:
             self.prototypes_.copy_(prototypes)
         restore_momenta(self.optimiser_, state)
         self.learnt_ = int(state["learnt"])
+        self.past_, self.latest_ = state.get("past"), state.get("latest")

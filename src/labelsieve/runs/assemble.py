@@ -132,6 +132,8 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
         batch=t.batch,
         depth=c.projector_depth,
         cosine=c.cosine,
+        memory=c.prototype_memory,
+        prior=c.prototype_prior,
         seed=seed,
     )
     return teacher, judge

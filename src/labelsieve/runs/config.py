@@ -58,6 +58,8 @@ class CleaningConfig:
     mixture_threshold: float | None = None  # strictly above: clean by loss; none: by the estimated noise
     mixture_memory: int | None = None  # mean of so many last loss vectors goes into the mixture; none: by the estimated noise
     tau: float = 0.5  # strictly above: clean by prototype
+    prototype_prior: float = 0.5  # share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds
+    prototype_memory: int = 1  # mean of so many last scores is judged by
     prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
     least_clean: float | None = None  # at least this share of labels is taken as clean; none: by the estimated noise
     alpha: float = 0.0  # weight of the confident samples among the noisy ones

@@ -144,12 +144,22 @@ def crossed(
     e: float | None = None,
     tau: float | None = None,
     alpha: float | None = None,
+    prior: float | None = None,
+    memory: float | None = None,
 ) -> Settings:
     """A cell with another cleaner, or with one number of the paper's studies. The cleaner `contrastive` is CPC without GMM.
 
-    `e` is a share of all epochs (the paper: 0.05, 0.10, 0.15), `tau` 0.5, 0.6 or 0.7, `alpha` 0, 0.5 or 1.
+    `e` is a share of all epochs (the paper: 0.05, 0.10, 0.15), `tau` 0.5, 0.6 or 0.7, `alpha` 0, 0.5 or 1. Ours: `prior`,
+    the share of right labels that the prototypes expect, and `memory`, over how many divisions their scores are averaged.
     """
-    said = {"cleaner": cleaner, "cleaning.prototype_warmup": e, "cleaning.tau": tau, "cleaning.alpha": alpha}
+    said = {
+        "cleaner": cleaner,
+        "cleaning.prototype_warmup": e,
+        "cleaning.tau": tau,
+        "cleaning.alpha": alpha,
+        "cleaning.prototype_prior": prior,
+        "cleaning.prototype_memory": None if memory is None else round(memory),
+    }
     return cell | {key: value for key, value in said.items() if value is not None}
 
 
@@ -213,7 +223,8 @@ PRESETS: dict[str, Callable[[], Settings]] = {
     "webvision": webvision,
 }
 CLEANERS = ("gmm-agn", "gmm-awr", "cpc-agn", "cpc-awr", "contrastive")
-VARIANTS = (*CLEANERS, "no-gmm", "e5", "e10", "e15", "tau0.5", "tau0.6", "tau0.7", "alpha0", "alpha0.5", "alpha1")
+STUDIES = ("e5", "e10", "e15", "tau0.5", "tau0.6", "tau0.7", "alpha0", "alpha0.5", "alpha1", "prior0.1", "memory5")
+VARIANTS = (*CLEANERS, "no-gmm", *STUDIES)
 
 
 def preset(name: str) -> Settings:
@@ -232,14 +243,12 @@ def _with_variant(settings: Settings, variant: str, name: str) -> Settings:
         return crossed(settings, cleaner=variant)
     if variant == "no-gmm":
         return crossed(settings, cleaner="contrastive")
-    match = re.fullmatch(r"(e|tau|alpha)(\d+(?:\.\d+)?)", variant)
+    match = re.fullmatch(r"(e|tau|alpha|prior|memory)(\d+(?:\.\d+)?)", variant)
     if match is None:
         listed = ", ".join(VARIANTS)
         raise UsageError(f'preset "{name}": "{variant}" cannot be crossed in{suggest(variant, VARIANTS)}; there are: {listed}')
     study, number = match[1], float(match[2])
-    if study == "e":
-        return crossed(settings, e=number / 100)
-    return crossed(settings, tau=number) if study == "tau" else crossed(settings, alpha=number)
+    return crossed(settings, **{study: number / 100 if study == "e" else number})  # type: ignore[arg-type]
 
 
 def describe(name: str) -> str:

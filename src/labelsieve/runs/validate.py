@@ -54,6 +54,8 @@ def validate(config: Config) -> None:
         ("cleaning.mixture_threshold", cleaning.mixture_threshold, 0, 1),
         ("cleaning.mixture_memory", cleaning.mixture_memory, 1, 100),
         ("cleaning.tau", cleaning.tau, 0, 1),
+        ("cleaning.prototype_prior", cleaning.prototype_prior, 0.001, 0.999),
+        ("cleaning.prototype_memory", cleaning.prototype_memory, 1, 100),
         ("cleaning.least_clean", cleaning.least_clean, 0, 1),
         ("cleaning.prototype_warmup", cleaning.prototype_warmup, 0, 1),
         ("cleaning.alpha", cleaning.alpha, 0, 1e3),
@@ -75,10 +77,16 @@ def validate(config: Config) -> None:
     for key, value, low, high in ranges:
         if value is not None and not low <= value <= high:
             raise UsageError(f'setting "{key}" is {value:g}; it must be between {low:g} and {high:g}')
-    if training.epoch_batches and (cleaning.mixture_memory or 1) > 1:
+    memories = {"cleaning.mixture_memory": cleaning.mixture_memory or 1, "cleaning.prototype_memory": cleaning.prototype_memory}
+    for key, memory in memories.items():
+        if training.epoch_batches and memory > 1:
+            raise UsageError(
+                f'setting "{key}" must be 1 with training.epoch_batches: every epoch sees other samples, so they have no past'
+            )
+    if not config.cleaner.startswith("cpc") and (cleaning.prototype_prior != 0.5 or cleaning.prototype_memory != 1):
         raise UsageError(
-            'setting "cleaning.mixture_memory" must be 1 with training.epoch_batches: every epoch sees other samples, '
-            "so their losses have no past"
+            f'settings "cleaning.prototype_prior" and "cleaning.prototype_memory" are for the cleaners cpc-agn and cpc-awr; '
+            f"this is {config.cleaner}"
         )
     for key, count in (("data.limit", config.data.limit), ("data.test_limit", config.data.test_limit)):
         if count is not None and count < 2:
