@@ -4,12 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import scipy.stats
 import torch
 
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.history import RECENT, ScoreHistory
-from labelsieve.runs.label_score import label_score, shares_of_given
+from labelsieve.runs.label_score import geometric_mean, label_score, shares_of_given
 
 # Prototypes that favour class 0 three to one for the first sample, and class 1 evenly for the second.
 SCORES = torch.tensor([[1.0986123, 0.0], [0.0, 0.0]])
@@ -28,30 +29,36 @@ def last_epoch(by_prototype: bool = True, first: float = 0.8) -> Epoch:
 
 
 def test_networks_and_prototypes_have_equal_say() -> None:
-    assert shares_of_given(last_epoch(), LEARNERS).tolist() == pytest.approx([(0.8 + 0.75) / 2, (0.1 + 0.5) / 2])
+    assert shares_of_given(last_epoch(), LEARNERS).tolist() == pytest.approx([(0.8 * 0.75) ** 0.5, (0.1 * 0.5) ** 0.5], abs=1e-3)
 
 
 def test_without_prototypes_the_networks_speak_alone() -> None:
-    assert shares_of_given(last_epoch(by_prototype=False), LEARNERS).tolist() == pytest.approx([0.8, 0.1])
+    assert shares_of_given(last_epoch(by_prototype=False), LEARNERS).tolist() == pytest.approx([0.8, 0.1], abs=1e-6)
 
 
-def test_the_mean_of_the_latest_divisions() -> None:
-    history = ScoreHistory(2, 1)
-    for value in (9.0, 0.0, 0.25, 0.5, 0.75, 1.0):  # the first is forgotten
-        history.remember(torch.tensor([value, 0.5]))
+def test_the_geometric_mean_of_the_latest_divisions() -> None:
+    history = ScoreHistory(3, 1)
+    for value in (0.0, 0.1, 0.2, 0.4, 0.8, 1.0):  # the first is forgotten
+        history.remember(torch.tensor([value, 0.5, 0.0]))
     assert len(history.recent) == RECENT == 5
-    assert label_score(last_epoch(), LEARNERS, history).tolist() == pytest.approx([0.5, 0.5])
+    expected = scipy.stats.gmean([0.1, 0.2, 0.4, 0.8, 1.0])
+    assert label_score(last_epoch(), LEARNERS, history).tolist() == pytest.approx([expected, 0.5, 0], abs=1e-3)
+
+
+def test_one_firm_doubt_counts_for_more_than_two_halves() -> None:
+    doubted, unsure = geometric_mean(torch.tensor([[0.9, 0.3], [0.01, 0.3]]))
+    assert doubted < unsure
 
 
 def test_without_a_history_the_latest_division_speaks() -> None:
     """A run taken up from a slim checkpoint has none."""
     found = label_score(last_epoch(), LEARNERS, ScoreHistory(2, 1))
-    assert found.tolist() == pytest.approx([0.775, 0.3])
+    assert found.tolist() == pytest.approx([0.6**0.5, 0.05**0.5], abs=1e-3)
 
 
 def test_shares_that_are_no_numbers_count_as_none() -> None:
     found = shares_of_given(last_epoch(first=float("nan")), LEARNERS)
-    assert found.tolist() == pytest.approx([0.75 / 2, 0.3])
+    assert found[0] < 0.01 and found[1] == pytest.approx(0.05**0.5, abs=1e-3)
 
 
 def test_the_latest_shares_survive_a_checkpoint() -> None:

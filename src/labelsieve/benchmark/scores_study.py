@@ -19,9 +19,10 @@ from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_tru
 from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
 from labelsieve.runs import atomic
+from labelsieve.runs.label_score import geometric_mean
 from labelsieve.runs.run import Run
 
-CHOSEN = "label_score: prototypes' softmax share + softmax share, last 5"
+CHOSEN = "label_score: geometric mean of prototypes' softmax share and softmax share, last 5"
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def candidates(trail: Trail) -> dict[str, np.ndarray]:
     found["prototype chance, all, later ones more + softmax share, last epoch"] = (mean["P", late] + mean["S", now]) / 2
     before = ((mean["P", late] + mean["M", late]) / 2 + mean["S", now]) / 2
     found["prototype + mixture chance, all, later ones more; and softmax share, last epoch"] = before
-    found[CHOSEN] = (mean["Q", "last 5"] + mean["S", "last 5"]) / 2
+    found[CHOSEN] = geometric_mean(torch.from_numpy(np.concatenate([columns["Q"][-5:], columns["S"][-5:]]))).numpy()
+    found["least of prototypes' softmax share and softmax share, last 5"] = np.minimum(mean["Q", "last 5"], mean["S", "last 5"])
     found["softmax share, warm-up too"] = trail.share.mean((0, 1))
     found["softmax margin, warm-up too"] = trail.margin.mean((0, 1))
     return found

@@ -1,7 +1,8 @@
 """`label_score`: what networks and prototypes said of every given label in the latest divisions goes in, one number a label out.
 
-The mean of two opinions over both networks and the last five divisions: the softmax share of the given label, and its share in a
-softmax over the prototypes' scores. `benchmark/scores_study.py` and LOG.md say against what it was chosen.
+The geometric mean, over two opinions and the last five divisions, of what both networks give to the label: its softmax share, and
+its share in a softmax over the prototypes' scores. One firm doubt counts for more than in a plain mean: networks half believe
+labels that went to a neighbouring class, prototypes do not. LOG.md says against what it was chosen (`benchmark/scores_study.py`).
 """
 
 from collections.abc import Sequence
@@ -15,22 +16,29 @@ from labelsieve.method.learner import Learner
 from labelsieve.runs.history import ScoreHistory
 
 CHUNK = 8192
+LEAST = 1e-4  # a share below it says no more than it: half of the precision that shares are remembered with
 
 
 def label_score(epoch: Epoch, learners: Sequence[Learner], history: ScoreHistory) -> np.ndarray:
     """(N,) in [0, 1], low = suspicious. `history` holds this epoch's shares already, or none at all (a slim checkpoint)."""
     recent = [shares.float() for shares in history.recent] or [shares_of_given(epoch, learners)]
-    score: np.ndarray = torch.stack(recent).mean(0).clamp(0, 1).numpy()
+    score: np.ndarray = geometric_mean(torch.stack(recent)).clamp(0, 1).numpy()
     return score
+
+
+def geometric_mean(shares: Tensor) -> Tensor:
+    """(J, N) -> (N,)."""
+    return (shares + LEAST).log().mean(0).exp() - LEAST
 
 
 def shares_of_given(epoch: Epoch, learners: Sequence[Learner]) -> Tensor:
     """(N,) on the host: how much of their belief networks and prototypes, where there are any, give to the label."""
     labels = epoch.seen[0].labels.unsqueeze(1)
-    shares = [seen.probs.gather(1, labels).squeeze(1) for seen in epoch.seen]
+    opinions = [[seen.probs.gather(1, labels).squeeze(1) for seen in epoch.seen]]
     if epoch.by_prototype:
-        shares += [_by_prototypes(learner, seen.features, labels) for learner, seen in zip(learners, epoch.seen)]
-    return torch.nan_to_num(torch.stack([share.float() for share in shares])).mean(0).cpu()
+        opinions.append([_by_prototypes(learner, seen.features, labels) for learner, seen in zip(learners, epoch.seen)])
+    means = [torch.nan_to_num(torch.stack([share.float() for share in shares])).mean(0) for shares in opinions]
+    return geometric_mean(torch.stack(means)).cpu()
 
 
 def _by_prototypes(learner: Learner, features: Tensor, labels: Tensor) -> Tensor:
