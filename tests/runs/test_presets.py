@@ -3,7 +3,8 @@
 import pytest
 
 from labelsieve.errors import UsageError
-from labelsieve.runs.assemble import recipe_for
+from labelsieve.method.cleaners import PrototypeCleaner
+from labelsieve.runs.assemble import cleaners_for, prototype_memory_for, recipe_for
 from labelsieve.runs.presets import PRESETS, VARIANTS, crossed, describe, preset, webvision
 from labelsieve.runs.resolve import resolve
 
@@ -41,6 +42,7 @@ def test_a_benchmark_cell_has_the_published_settings(name: str) -> None:
     assert (training.lr, training.momentum, training.weight_decay) == (0.02, 0.9, 5e-4)
     assert (training.beta, training.temperature, training.ramp_epochs) == (4, 0.5, 16)
     assert (training.prior, training.prior_weight, training.train_unlabelled) == ("uniform", 1, True)
+    assert prototype_memory_for(config) == 5  # ours
     assert (cleaning.tau, cleaning.alpha, cleaning.dim, cleaning.projector_depth, cleaning.cosine) == (0.5, 0, 128, 1, 0)
     recipe = recipe_for(config)
     assert recipe.lr_at(224) == 0.02 and recipe.lr_at(225) == pytest.approx(0.002)
@@ -103,6 +105,23 @@ def test_cells_are_crossed_with_cleaners_and_studies() -> None:
         resolve("webvision:/data", named="webvision+memory5")
     with pytest.raises(UsageError, match="tau0.5"):
         preset("webvision+tau05x")
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "memory"),
+    [
+        ("cifar10:/data", ["data.noise=sym:0.5"], 5),
+        ("cifar100:/data", ["data.noise=sym:0.9", "training.epochs=120"], 5),
+        ("cifar10:/data", ["data.noise=sym:0.5", "training.epochs=60"], 1),  # prototypes warm up for 3 epochs only
+        ("cifar10:/data", ["data.noise=sym:0.5", "cleaning.prototype_memory=2"], 2),
+        ("digits", [], 1),
+        ("webvision:/data", [], 1),  # other rows each epoch
+        ("/my/pictures", [], 1),  # as many epochs as it finds it needs
+    ],
+)
+def test_prototypes_remember_where_they_warm_up_long_enough(source: str, settings: list[str], memory: int) -> None:
+    judge = cleaners_for(resolve(source, settings=settings), 0)[1]
+    assert isinstance(judge, PrototypeCleaner) and judge.memory == memory
 
 
 def test_options_win_over_presets_and_settings_over_options() -> None:

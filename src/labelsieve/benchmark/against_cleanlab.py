@@ -35,9 +35,6 @@ from labelsieve.runs.train import Run, begin, drive, settled
 # cleanlab's own ways to score a label; the first is its default.
 CLEANLAB_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
 
-# Of a quick run: epochs of warm-up, and at most so many after it.
-QUICK_WARMUP, QUICK_EPOCHS = 3, 6
-
 
 @dataclass(frozen=True)
 class Task:
@@ -127,7 +124,7 @@ def out_of_sample(task: Task, rows: Rows) -> Tensor:
 
 def by_labelsieve(task: Task) -> Ranking:
     """labelsieve's ranking, as it stands in issues.csv; measuring on test pictures, which is no part of it, is left out."""
-    config = task.config if task.budget is None else quick_config(task.config)
+    config = task.config if task.budget is None else override(task.config, {"training.quick": True})
     with TemporaryDirectory() as home:
         run = begin(Path(home) / "run", config)
         run.rows = replace(run.rows, test=None)
@@ -139,20 +136,6 @@ def by_labelsieve(task: Task) -> Ranking:
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
         plain = torch.stack(last.by_prototype or last.by_loss).mean(0).cpu().numpy()
         return watch.ranking({"label_score": place, "last chance": plain}, issues.is_issue, wrong, {"epochs": last.index})
-
-
-def quick_config(config: Config) -> Config:
-    """A run that only ranks: a short warm-up, then as few mixed epochs as rank well (benchmark/scores_study.py)."""
-    warmup = min(config.training.warmup, QUICK_WARMUP)
-    return override(
-        config,
-        {
-            "training.warmup": warmup,
-            "training.epochs": warmup + QUICK_EPOCHS,
-            "training.lr_drop": 1.0,  # too short for the learning rate to drop
-            "cleaning.prototype_warmup": 0.0,
-        },
-    )
 
 
 def last_division(run: Run, budget: float | None, clock: Callable[[], float]) -> Epoch:

@@ -88,6 +88,9 @@ def train(
         bool, typer.Option("--no-mirror", help="A mirrored picture is not the same thing: letters, digits, left and right.")
     ] = False,
     epochs: Annotated[int | None, typer.Option(help="Epochs in all, the warm-up included.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only rank the labels, in the fewest epochs that do it well; no full training.")
+    ] = False,
     second_test: Annotated[
         Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, measured on too.")
     ] = None,
@@ -128,9 +131,12 @@ def train(
         "data.on_conflict": on_conflict,
         "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(Path(prior))}",
         "training.epochs": epochs,
+        "training.quick": quick or None,
         "output.slim_checkpoint": slim_checkpoint or None,
         "engine.deterministic": deterministic or None,
     }
+    if quick and epochs is not None:
+        raise UsageError("--quick says how many epochs there are: leave out --epochs, or --quick")
     config = config_for(data, decisions, preset, options, settings or [])
     if dry_run:
         from labelsieve.cli.dry_run import say_plan

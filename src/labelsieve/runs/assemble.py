@@ -26,6 +26,8 @@ from labelsieve.runs.lengths import epochs_of
 from labelsieve.runs.own import Watch, open_rows
 from labelsieve.runs.rounds import round_of
 
+MEMORY = 5  # scores that prototypes average, as the mixture does with losses at 90 % noise; chosen by benchmark/judges.py
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -114,6 +116,15 @@ def sampler_for(config: Config) -> Sampler:
     return kind(config.training.epoch_batches)
 
 
+def prototype_memory_for(config: Config) -> int:
+    """Scores are averaged only if prototypes warm up long enough to forget their first ones before they divide.
+
+    A run that finds its own length does not, nor one that sees other rows in each epoch.
+    """
+    said, known = config.cleaning.prototype_memory, config.training.epochs is not None and not config.training.epoch_batches
+    return said or (MEMORY if known and recipe_for(config).prototype_warmup >= MEMORY else 1)
+
+
 def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | None]:
     """The mixture that teaches and, unless it divides alone, what judges by prototypes."""
     c, t = config.cleaning, config.training
@@ -132,7 +143,7 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
         batch=t.batch,
         depth=c.projector_depth,
         cosine=c.cosine,
-        memory=c.prototype_memory,
+        memory=prototype_memory_for(config),
         prior=c.prototype_prior,
         seed=seed,
     )

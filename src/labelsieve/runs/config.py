@@ -33,6 +33,7 @@ class DataConfig:
 @dataclass(frozen=True)
 class TrainingConfig:
     epochs: int | None = 60  # none: by the noise estimated after the warm-up
+    quick: bool = False  # only rank labels: lengths by the number of samples, in place of those said here
     warmup: int = 8  # epochs of plain cross-entropy before the first division
     entropy_penalty: bool = False  # negative entropy in the warm-up, for asymmetric noise
     batch: int = 128  # labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number
@@ -59,7 +60,7 @@ class CleaningConfig:
     mixture_memory: int | None = None  # mean of so many last loss vectors goes into the mixture; none: by the estimated noise
     tau: float = 0.5  # strictly above: clean by prototype
     prototype_prior: float = 0.5  # share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds
-    prototype_memory: int = 1  # mean of so many last scores is judged by
+    prototype_memory: int | None = None  # mean of so many last scores is judged by; none: 5 if they warm up so long, else 1
     prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
     least_clean: float | None = None  # at least this share of labels is taken as clean; none: by the estimated noise
     alpha: float = 0.0  # weight of the confident samples among the noisy ones

@@ -5,6 +5,7 @@ from typing import Any
 
 from labelsieve.nets.choice import Choice, choose_network
 from labelsieve.runs.config import Config, override
+from labelsieve.runs.quick import quick_settings, quick_words
 
 LARGEST, SMALLEST = 128, 8
 STEPS = 50  # batches that an epoch should have at least: with 16 of 128, six epochs on 2,000 garments learnt half as much
@@ -48,4 +49,9 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
         said.append(f"batch: {batch} ({samples:,} samples of {' x '.join(map(str, shape))}); another with --set training.batch=N")
     if config.engine.eval_batch == 0:
         found["engine.eval_batch"] = eval_batch_for(shape)
+    if config.training.quick:
+        batches = [found.get(f"training.{key}", getattr(config.training, key)) for key in ("warmup_batch", "batch")]
+        quick = quick_settings(samples, *batches)
+        found |= quick
+        said.append(quick_words(quick))
     return override(config, found), tuple(said)

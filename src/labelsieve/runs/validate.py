@@ -77,13 +77,13 @@ def validate(config: Config) -> None:
     for key, value, low, high in ranges:
         if value is not None and not low <= value <= high:
             raise UsageError(f'setting "{key}" is {value:g}; it must be between {low:g} and {high:g}')
-    memories = {"cleaning.mixture_memory": cleaning.mixture_memory or 1, "cleaning.prototype_memory": cleaning.prototype_memory}
+    memories = {"mixture_memory": cleaning.mixture_memory, "prototype_memory": cleaning.prototype_memory}
     for key, memory in memories.items():
-        if training.epoch_batches and memory > 1:
+        if training.epoch_batches and (memory or 1) > 1:
             raise UsageError(
-                f'setting "{key}" must be 1 with training.epoch_batches: every epoch sees other samples, so they have no past'
+                f'setting "cleaning.{key}" must be 1 with training.epoch_batches: new samples every epoch have no past'
             )
-    if not config.cleaner.startswith("cpc") and (cleaning.prototype_prior != 0.5 or cleaning.prototype_memory != 1):
+    if not config.cleaner.startswith("cpc") and (cleaning.prototype_prior != 0.5 or (cleaning.prototype_memory or 1) != 1):
         raise UsageError(
             f'settings "cleaning.prototype_prior" and "cleaning.prototype_memory" are for the cleaners cpc-agn and cpc-awr; '
             f"this is {config.cleaner}"
