@@ -37,14 +37,14 @@ def test_ones_own_data_take_epochs_and_all_that_hangs_on_them_from_the_noise(tmp
     few, many = (decide(config, [evidence(wrong)]) for wrong in (0.1, 0.4))
     assert (few.epochs, many.epochs) == (34, 54) and "34 epochs" in few.words()
     recipe = decided(config, many)
-    assert (recipe.epochs, recipe.lr_drop_epoch, recipe.prototype_warmup, recipe.lambda_u) == (54, 27, 3, 25)
+    assert (recipe.epochs, recipe.lr_drop_epoch, recipe.prototype_warmup, recipe.lambda_u) == (54, 27, 3, 0)
     given = override(config, {"training.epochs": 9, "training.lambda_u": 7})
     assert decide(given, [evidence(0.4)]).epochs == 9 and decided(given, decide(given, [evidence(0.4)])).lambda_u == 7
 
 
 @pytest.mark.parametrize(
     ("share", "low", "classes", "expected"),
-    [(0.36, 0.3, 10, 25), (0.3, 0.2, 10, 0), (0.81, 0.7, 10, 50), (0.3, 0.2, 100, 25), (0.5, 0.4, 100, 150)],
+    [(0.56, 0.51, 10, 25), (0.56, 0.4, 10, 0), (0.81, 0.7, 10, 50), (0.3, 0.2, 100, 25), (0.5, 0.4, 100, 150)],
 )
 def test_noise_that_may_as_well_be_low_counts_as_low(share: float, low: float, classes: int, expected: float) -> None:
     assert lambda_by(NoiseEstimate(share, low, share + 0.05, (share,) * classes)) == expected

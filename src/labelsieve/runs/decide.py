@@ -18,7 +18,6 @@ from labelsieve.method.stages import Engine, drawn
 from labelsieve.runs.assemble import recipe_for
 from labelsieve.runs.config import Config
 
-LOW = 0.25  # under this share of wrong labels lambda_for gives its smallest value
 WIDE = 0.2  # an interval of so many points says that the networks know the classes poorly
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
 
@@ -89,12 +88,13 @@ def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
 
 
 def lambda_by(found: NoiseEstimate) -> float:
-    """By `lambda_for`; where the noise may as well be low, as if it were.
+    """By `lambda_for`; where the interval reaches down to where it is smallest, that.
 
     An estimate errs upwards where the networks have learnt little, and too large a lambda_u costs far more than one too small.
     """
     classes = len(found.by_class)
-    return lambda_for(found.low if found.low < LOW else found.share, classes)
+    least = lambda_for(0.0, classes)
+    return least if lambda_for(found.low, classes) == least else lambda_for(found.share, classes)
 
 
 def decided(config: Config, decision: Decision) -> Recipe:
