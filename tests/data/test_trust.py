@@ -20,9 +20,13 @@ def test_plenty_of_everything_raises_no_doubt() -> None:
         ({"a": 600}, "fewer than two classes"),
         ({}, "fewer than two classes"),
         ({"a": 250, "b": 249}, "499 samples are few"),
-        ({"a": 600, "b": 19}, '1 classes have fewer than 20 samples ("b": 19)'),
+        ({"a": 600, "b": 19}, 'fewer than 20 samples ("b": 19)'),
         ({"a": 2000, "b": 100}, "20 times the smallest"),
         ({"a": 2000, "b": 0}, "inf times the smallest"),
+        ({"a": 600, "b": 19}, "1 class has fewer"),
+        ({"Dog": 300, "dog": 300}, '"Dog" and "dog" may be meant as one'),
+        ({"7": 300, "7.0": 300}, '"7" and "7.0" may be meant as one'),
+        ({"zebra": 300, "horse": 300, "hosre": 2}, '"hosre" and "horse" may be meant as one'),
         ({str(k): 5 for k in range(1000)}, "all 1000 classes have fewer than 20"),
     ],
 )
@@ -32,3 +36,7 @@ def test_each_doubt(counts: dict[str, int], word: str) -> None:
 
 def test_names_stay_on_one_line() -> None:
     assert "\n" not in said({"two\nlines": 1, "b": 600})
+
+
+def test_names_of_their_own_are_not_called_misspelt() -> None:
+    assert "meant as one" not in said({"7": 300, "77": 300, "a7": 2, "cat": 300, "cart": 200, "7.5": 300})

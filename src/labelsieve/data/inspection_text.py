@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from labelsieve.data.pictures.labels import looks_alike
 from labelsieve.data.trust import doubts, quoted
 
 if TYPE_CHECKING:
@@ -22,17 +21,18 @@ def byte_count(count: int) -> str:
 def warnings(found: "Inspection") -> Iterator[str]:
     """What makes the outcome doubtful, and what to do about it."""
     yield from doubts(found.training)
-    for one, other in looks_alike(tuple(found.training)):
-        yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one; if so, write them alike"
     if found.different_labels:
         count = len(found.different_labels)
-        yield f"{count} pictures occur more than once with different labels: at least one label of each is wrong"
+        occur = "picture occurs" if count == 1 else "pictures occur"
+        yield f"{count} {occur} more than once with different labels: at least one label of each is wrong"
     leaked = [group for group in (*found.same_label, *found.different_labels) if len(set(group.splits)) > 1]
     if leaked:
-        yield f"{len(leaked)} pictures are in the training split and in another one too: accuracy there is too good to be true"
+        are = "picture is" if len(leaked) == 1 else "pictures are"
+        yield f"{len(leaked)} {are} in the training split and in another one too: accuracy there is too good to be true"
     if found.empty_classes:
         listed = ", ".join(quoted(name) for name in found.empty_classes[:LISTED])
-        yield f"{len(found.empty_classes)} class folders hold no picture: {listed}{_more(found.empty_classes)}"
+        hold = "class folder holds" if len(found.empty_classes) == 1 else "class folders hold"
+        yield f"{len(found.empty_classes)} {hold} no picture: {listed}{_more(found.empty_classes)}"
 
 
 def lines(found: "Inspection") -> list[str]:
@@ -69,7 +69,8 @@ def _tally(counts: Mapping[str, int]) -> str:
 def _left_out(found: "Inspection") -> list[str]:
     said = []
     if found.left_out:
-        said.append(f"left out: {len(found.left_out):,} pictures")
+        pictures = "picture" if len(found.left_out) == 1 else "pictures"
+        said.append(f"left out: {len(found.left_out):,} {pictures}")
         said += [f"  {quoted(row.path)}: {row.reason}" for row in found.left_out[:LISTED]]
         said += [f"  ...{_more(found.left_out)}"] if len(found.left_out) > LISTED else []
     if found.ignored:

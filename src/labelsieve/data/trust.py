@@ -1,8 +1,14 @@
 """When an outcome should not be trusted: the training samples of each class go in, sentences come out. Needs no torch."""
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from itertools import islice
+
+from labelsieve.data.pictures.labels import looks_alike
 
 FEW_SAMPLES, FEW_OF_CLASS, UNEVEN, MANY_CLASSES = 500, 20, 20, 10
+RARE, OFTEN = 3, 20  # a class of at most RARE samples may be another's misspelling that has OFTEN times as many
+CLOSE, MOST_NAMED = 0.75, 10
 
 
 def quoted(name: str) -> str:
@@ -14,7 +20,8 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     """What makes the outcome doubtful, and what to do about it; `counts` is {class: training samples}.
 
     Said for fewer than two classes; fewer than 500 samples in all; classes with fewer than 20 samples; a largest class 20
-    times the smallest or more; and, where every class is that small, that ranking is all that can be expected.
+    times the smallest or more; and, where every class is that small, that ranking is all that can be expected. Classes whose
+    names are alike, and rare ones that look like the misspelt name of another, come last.
     """
     samples = sum(counts.values())
     if len(counts) < 2:
@@ -34,7 +41,20 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
             f"more; fewer classes or a pretrained network (--pretrained) would help"
         )
     elif few:
-        yield f"{few} classes have fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said of them"
+        have = "class has" if few == 1 else "classes have"
+        yield f"{few} {have} fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said of such"
     uneven = max(counts.values()) / low if low else float("inf")
     if uneven >= UNEVEN:
         yield f"the largest class is {uneven:.0f} times the smallest: rare classes are judged with less certainty"
+    for one, other in islice(_alike(counts), MOST_NAMED):
+        yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one; if so, write them alike"
+
+
+def _alike(counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    pairs = looks_alike(tuple(counts))
+    yield from pairs
+    told = {name for pair in pairs for name in pair}
+    rare = [name for name, count in counts.items() if count <= RARE and name not in told and len(name) > 2]
+    for name in rare:
+        others = [other for other, count in counts.items() if count >= OFTEN * counts[name]]
+        yield from ((name, other) for other in get_close_matches(name, others, 1, CLOSE))

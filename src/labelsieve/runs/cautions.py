@@ -23,7 +23,9 @@ def _collapsed(found: Findings, record: Record) -> str:
     notes = [note for line in record.metrics[-RECENT:] for note in line.get("notes", ()) if BAD in note]
     if not notes:
         return ""
-    return f"Do not use this list: {notes[-1]}. Try --set training.lambda_u=0, a longer warm-up, or a lower learning rate."
+    decided = record.decision.get("lambda_u", record.config.training.lambda_u)
+    ways = "--set training.lambda_u=0, a longer warm-up" if decided else "a longer warm-up (--set training.warmup=N), more epochs"
+    return f"Do not use this list: {notes[-1]}. Try {ways}, or a lower learning rate."
 
 
 def _near_chance(found: Findings, record: Record) -> str:

@@ -92,9 +92,11 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
 def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False) -> Iterator[str]:
     """Paths from `root`, with "/", of every picture below `folder`, in order; what is passed over is counted.
 
-    Links to folders are followed inside the root, each real folder once, so that a loop of links ends.
+    Links to folders are followed inside the root, each real folder once, so that a loop of links ends; one that leads to a folder
+    above is not followed at all: the pictures of all classes would get the label of this one.
     """
     top = os.path.realpath(root)
+    own = os.path.realpath(folder)
     start = os.path.relpath(folder, root).replace(os.sep, "/")
     seen: set[str] = set()
     waiting = [start]
@@ -106,6 +108,9 @@ def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False)
             continue
         if not outside and real != top and not real.startswith(top.rstrip(os.sep) + os.sep):
             ignored[f"folder left out: {LEAVES}"] += 1
+            continue
+        if own.startswith(real.rstrip(os.sep) + os.sep):
+            ignored["link to a folder above"] += 1
             continue
         seen.add(real)
         below = []

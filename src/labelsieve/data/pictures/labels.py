@@ -102,11 +102,13 @@ def _notes(values: list[Any]) -> tuple[str, ...]:
 
 
 def looks_alike(classes: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of class names that differ only in case, spaces, hyphens or underscores."""
+    """Pairs of class names that differ only in case, spaces, hyphens or underscores, or that write the same number."""
     plain: dict[str, str] = {}
     pairs = []
     for name in classes:
-        first = plain.setdefault(re.sub(r"[\s_-]+", "", name).casefold(), name)
+        number = re.fullmatch(r"([+-]?\d+)(?:\.0*)?", name)
+        key = str(int(number[1])) if number else re.sub(r"[\s_-]+", "", name).casefold()
+        first = plain.setdefault(key, name)
         if first != name:
             pairs.append((first, name))
     return pairs
