@@ -82,7 +82,8 @@ def _duplicates(found: "Inspection") -> list[str]:
     said = []
     for what, groups in (("the same label", found.same_label), ("different labels", found.different_labels)):
         if groups:
-            said.append(f"exact duplicates with {what}: {len(groups):,} pictures")
+            pictures = "picture" if len(groups) == 1 else "pictures"
+            said.append(f"exact duplicates with {what}: {len(groups):,} {pictures}")
     said += [f"  {_members(group)}" for group in found.different_labels[:LISTED]]
     said += [f"  ...{_more(found.different_labels)}"] if len(found.different_labels) > LISTED else []
     return said

@@ -60,14 +60,14 @@ def test_the_words(folder: Path) -> None:
         "width: 12 to 40 pixels, median 12",
         "formats: PNG 8, JPEG 1",
         '"train/dog/1.png": cut short',
-        "exact duplicates with different labels: 1 pictures",
+        "exact duplicates with different labels: 1 picture\n",
         '"train/cat/1.png" as "cat"; "train/dog/2.png" as "dog"',
         "training would use 3 x 8 x 8 pixels a picture (shorter side resized, middle kept); the cache takes",
         "network: net(8, 3, 7, 2)",
         "warning: 7 samples are few: do not trust",
         "warning: 2 classes have fewer than 20 samples",
         "in the training split and in another one too",
-        'class folders hold no picture: "train/emu"',
+        '1 class folder holds no picture: "train/emu"',
     ]:
         assert part in text, part
 
