@@ -150,7 +150,7 @@ def _small_job(cleaner: str) -> Job:
         "training.warmup": SMALL_WARMUP,
         "training.batch": 32,
         "training.warmup_batch": 32,
-        "training.lambda_u": 0.0,  # as the rule for one's own data has it where under half of the labels are wrong
+        "training.lambda_u": 25.0,  # as DivideMix has it at 50 % noise
         "cleaning.mixture_threshold": 0.5,
         "cleaning.mixture_memory": 1,
     }
