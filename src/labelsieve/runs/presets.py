@@ -61,9 +61,9 @@ def cifar10_asym(rate: float = 0.4) -> Settings:
 def cifar100_sym(rate: float) -> Settings:
     """CIFAR-100, symmetric noise. Paper, CPC_awr: 20 % 80.22, 50 % 79.31, 80 % 69.56, 90 % 54.60.
 
-    Ours, 90 %, one seed: 40.78 best, 40.49 last, stopped at 299 of 450 epochs; at 120 epochs GMM_agn 23.68, GMM_awr 23.32, CPC_agn
-    22.39, CPC_awr 26.80; the others not run. The paper's cleaners at 90 %: GMM_agn 41.2, GMM_awr 45.6, CPC_agn 48.88, CPC
-    without GMM 42.9. e 5/10/15 %: 52.32, 54.60, 53.7; tau 0.5/0.6/0.7: 54.60, 54.33, 54.05; alpha 0/0.5/1: 54.60, 54.48,
+    Ours, 90 %, one seed: 40.78 best, 40.49 last, stopped at 299 of 450 epochs; at 120 epochs GMM_agn 23.68, GMM_awr 23.32,
+    CPC_agn 22.39, CPC_awr 26.80; the others not run. The paper's cleaners at 90 %: GMM_agn 41.2, GMM_awr 45.6, CPC_agn 48.88,
+    CPC without GMM 42.9. e 5/10/15 %: 52.32, 54.60, 53.7; tau 0.5/0.6/0.7: 54.60, 54.33, 54.05; alpha 0/0.5/1: 54.60, 54.48,
     54.51.
     """
     settings = cifar() | {
