@@ -93,8 +93,7 @@ class PrototypeCleaner:
         self.projector_: Projector | None = None
         self.prototypes_: nn.Parameter | None = None
         self.optimiser_: torch.optim.Optimizer | None = None
-        self.past_: Tensor | None = None  # (up to memory - 1, N): the scores of earlier calls of learn, the newest last
-        self.latest_: Tensor | None = None  # (N,): those of the last call, while there is a memory
+        self.past_: Tensor | None = None  # (up to memory, N): the scores after each call of learn, the newest last
 
     def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
         if self.projector_ is None:
@@ -113,26 +112,19 @@ class PrototypeCleaner:
                 step(*inputs)
         self.learnt_ += 1
         if self.memory > 1:
-            self._remember(self._scores(seen))
+            latest = self._scores(seen).unsqueeze(0)
+            same_rows = self.past_ is not None and self.past_.shape[1] == len(seen)
+            self.past_ = torch.cat((self.past_, latest))[-self.memory :] if same_rows and self.past_ is not None else latest
 
     def judge(self, seen: Evidence) -> Tensor:
         scores = self._scores(seen)
         if self.past_ is not None and self.past_.shape[1] == len(seen):
-            scores = torch.cat((self.past_, scores.unsqueeze(0))).mean(0)
+            scores = torch.cat((self.past_[:-1], scores.unsqueeze(0))).mean(0)
         return at_odds(scores, self.prior)
 
     def _scores(self, seen: Evidence) -> Tensor:
         """sigmoid(v'_i c_{y_i}^T), (N,)."""
         return torch.sigmoid(self.classify(seen.features).gather(1, seen.labels.unsqueeze(1)).squeeze(1))
-
-    def _remember(self, scores: Tensor) -> None:
-        """What was the latest becomes the past; a set of another size has no past."""
-        if self.latest_ is not None and len(self.latest_) == len(scores):
-            earlier = self.latest_.unsqueeze(0)
-            self.past_ = earlier if self.past_ is None else torch.cat((self.past_, earlier))[1 - self.memory :]
-        else:
-            self.past_ = None
-        self.latest_ = scores
 
     @torch.no_grad()
     def classify(self, features: Tensor) -> Tensor:
@@ -176,7 +168,8 @@ class PrototypeCleaner:
             return {}
         state = {f"projector.{name}": value for name, value in self.projector_.state_dict().items()}
         state |= {"prototypes": self.prototypes_.detach(), "learnt": torch.tensor(self.learnt_)}
-        state |= {name: held for name, held in (("past", self.past_), ("latest", self.latest_)) if held is not None}
+        if self.past_ is not None:
+            state["past"] = self.past_
         return state | momenta(self.optimiser_)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -190,4 +183,4 @@ class PrototypeCleaner:
             self.prototypes_.copy_(prototypes)
         restore_momenta(self.optimiser_, state)
         self.learnt_ = int(state["learnt"])
-        self.past_, self.latest_ = state.get("past"), state.get("latest")
+        self.past_ = state.get("past")
