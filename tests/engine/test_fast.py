@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labelsieve.engine.capture import Captured
+from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.errors import UsageError
 from labelsieve.method.learner import Learner
 from labelsieve.method.stages import Division, train, warm_up
@@ -79,6 +79,21 @@ def test_recording_a_step_changes_nothing() -> None:
     step._record((pixels, labels))
     for tensor, value in zip(learner.tensors(), before):
         assert torch.equal(tensor.detach(), value)
+
+
+def test_a_pass_makes_every_step_once_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """11 batches: eight in one go, three by themselves, whatever a recorded step is."""
+    made: list[list[int]] = []
+
+    def step(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        assert torch.equal(rows.float(), weight)
+        made.append(rows.tolist())
+        return rows.sum()
+
+    monkeypatch.setattr("labelsieve.engine.capture.Captured", lambda step, state: step)
+    rows = torch.arange(44)
+    CapturedPass(step, list)((rows, rows.float()), 4)
+    assert made == [rows[i : i + 4].tolist() for i in range(0, 44, 4)]
 
 
 def test_capture_needs_cuda() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
+from labelsieve.method.batches import Pass, one_by_one
 from labelsieve.method.cleaners import (
     Cleaner,
     ContrastiveCleaner,
@@ -287,14 +289,14 @@ def test_rows_that_fill_up_a_short_batch_change_nothing() -> None:
 def test_each_pass_sees_every_row_once_in_another_order() -> None:
     met: list[list[int]] = []
 
-    def spying(owner: object, name: str, step: object, state: object, same: object) -> Callable[..., Tensor]:
+    def spying(owner: object, name: str, step: object, state: object, same: object) -> Pass:
         def spy(features: Tensor, *rest: Tensor) -> Tensor:
             weight = rest[-1]
             assert len(features) == len(weight) == 32
             met.append(features[weight > 0, 0].long().tolist())
             return features.new_zeros(())
 
-        return spy
+        return partial(one_by_one, spy)
 
     rows = torch.arange(70.0).unsqueeze(1).repeat(1, 4)
     seen = Evidence(torch.arange(70) % 3, torch.rand(70), torch.full((70, 3), 1 / 3), rows)

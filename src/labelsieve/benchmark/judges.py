@@ -53,7 +53,7 @@ class Shadow:
         self.teachers = [MixtureCleaner(per_class=bool(self.own_teacher), memory=memory) for _ in PEERS]
         self.judges = [PrototypeCleaner(**(base | known), seed=100 + r) for r, _ in PEERS]
         self.scores: list[deque[Tensor]] = [deque(maxlen=settings.get("memory", 1)) for _ in PEERS]
-        capture = getattr(run.parts.engine, "captured", None)
+        capture = getattr(run.parts.engine, "captured_pass", None)
         if capture is not None and run.parts.engine.device.type == "cuda":
             for judge in self.judges:
                 judge.prepare = capture

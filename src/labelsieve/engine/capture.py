@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from labelsieve.method.batches import one_by_one
+
 TRIALS = 3  # runs before the recording: they compile, choose kernels and allocate
+TOGETHER = 8  # small steps in one graph: filling buffers and launching it would take longer than one of them
 
 
 class Captured:
@@ -48,3 +51,20 @@ class Captured:
         with torch.no_grad():
             for tensor, value in zip(state, before):
                 tensor.copy_(value)
+
+
+class CapturedPass:
+    """Small steps on the batches of whole columns: most of them `TOGETHER` in one graph, the rest by one that holds a step."""
+
+    def __init__(self, step: Callable[..., Tensor], state: Callable[[], Sequence[Tensor]]) -> None:
+        def several(*inputs: Tensor) -> Tensor:
+            return torch.stack([step(*batch) for batch in zip(*(column.chunk(TOGETHER) for column in inputs))])
+
+        self.several = Captured(several, state)
+        self.single = Captured(step, state)
+
+    def __call__(self, columns: Sequence[Tensor], size: int) -> None:
+        many = size * TOGETHER
+        whole = len(columns[0]) // many * many
+        one_by_one(self.several, [column[:whole] for column in columns], many)
+        one_by_one(self.single, [column[whole:] for column in columns], size)

@@ -7,20 +7,22 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from labelsieve.data.augment import VectorViews, Views
 from labelsieve.data.noisy_data import NoisyData
-from labelsieve.engine.capture import Captured
+from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
+from labelsieve.method.batches import Pass
 from labelsieve.method.learner import Learner, see
 from labelsieve.method.stages import Step
 
 PRECISIONS = ("float32", "bf16")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class FastEngine(PlainEngine):
         self.speed = speed
         self._see = torch.compile(see, dynamic=False) if speed.compile else see
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
-        self._prepared: dict[tuple[int, str], tuple[tuple[object, ...], Step]] = {}
+        self._recorded: dict[tuple[object, ...], tuple[tuple[object, ...], Any]] = {}
         if self.device.type == "cuda":
             torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
             torch.backends.cudnn.allow_tf32 = speed.precision != "float32"
@@ -78,7 +80,7 @@ class FastEngine(PlainEngine):
         if self.speed.compile:
             learner.fuse = self.fuse
         if learner.judge is not None and self.speed.capture:
-            learner.judge.prepare = self.captured
+            learner.judge.prepare = self.captured_pass
         if learner.judge is not None and self.speed.compile:
             learner.judge.risk = torch.compile(learner.judge.risk, dynamic=False)
 
@@ -117,7 +119,16 @@ class FastEngine(PlainEngine):
         self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
     ) -> Step:
         """The step as a graph, recorded anew when what is fixed in it (`same`) changes, such as the learning rate."""
-        key = (id(owner), name)
-        if key not in self._prepared or self._prepared[key][0] != same:
-            self._prepared[key] = (same, Captured(step, state))
-        return self._prepared[key][1]
+        return self._once((Captured, id(owner), name), same, lambda: Captured(step, state))
+
+    def captured_pass(
+        self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
+    ) -> Pass:
+        """The same for the small steps of stage 1."""
+        return self._once((CapturedPass, id(owner), name), same, lambda: CapturedPass(step, state))
+
+    def _once(self, key: tuple[object, ...], same: tuple[object, ...], make: Callable[[], T]) -> T:
+        if key not in self._recorded or self._recorded[key][0] != same:
+            self._recorded[key] = (same, make())
+        found: T = self._recorded[key][1]
+        return found

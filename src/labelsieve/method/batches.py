@@ -1,34 +1,41 @@
-"""Stage 1's batches: columns by sample and an order go in, batches of one size come out, each with a weight for its rows."""
+"""Stage 1's batches: columns by sample and an order go in, and a step is made on each batch; all are of one size."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 Step = Callable[..., Tensor]
+Pass = Callable[[Sequence[Tensor], int], None]  # columns in the order of their batches, and a batch's size
 
 
 class Prepare(Protocol):
-    """Gives a step in the fastest form a device has; `same` is what is fixed in it, `state` the tensors it changes."""
+    """Gives a pass of steps in the fastest form a device has; `same` is what is fixed in it, `state` the tensors it changes."""
 
     def __call__(
         self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
-    ) -> Step: ...
+    ) -> Pass: ...
 
 
-def plainly(owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]) -> Step:
-    """The step as it is."""
-    return step
+def plainly(owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]) -> Pass:
+    """The step as it is, once a batch."""
+    return partial(one_by_one, step)
 
 
-def batches(columns: Sequence[Tensor], order: Tensor, size: int) -> Iterator[tuple[Tensor, ...]]:
-    """The columns in `order` (N,), cut into batches of `size`; the last is filled up with rows of weight 0.
+def one_by_one(step: Step, columns: Sequence[Tensor], size: int) -> None:
+    for inputs in zip(*(column.split(size) for column in columns)):
+        step(*inputs)
 
-    Sorted once, then cut: a batch is a view, not a gather. The weight (size,) comes last in each batch.
+
+def sorted_for(columns: Sequence[Tensor], order: Tensor, size: int) -> tuple[Tensor, ...]:
+    """The columns in `order` (N,), filled up to whole batches of `size` with rows of weight 0; the weight comes last.
+
+    Sorted once, so that a batch is a view, not a gather.
     """
     device = columns[0].device
     missing = -len(order) % size
     filled = torch.cat((order, order[:1].expand(missing))).to(device)
     weight = (torch.arange(len(filled), device=device) < len(order)).float()
-    return zip(*(column[filled].split(size) for column in columns), weight.split(size))
+    return (*(column[filled] for column in columns), weight)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labelsieve.method.batches import Prepare, batches, plainly
+from labelsieve.method.batches import Prepare, plainly, sorted_for
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.momentum import changed_by, descend, momenta, part, restore_momenta, set_lr, sgd
 from labelsieve.method.prototypes import Projector
@@ -75,9 +75,8 @@ class ContrastiveCleaner:
         set_lr(self.optimiser_, self.lr)
         labels, kept = pseudo_labels(seen.probs, torch.softmax(self.classify(seen.features), 1), seen.labels, self.confident)
         order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_))
-        step = self.prepare(self, "contrastive", self._step, self._tensors, (self.lr,))
-        for inputs in batches((seen.features.float(), labels, kept), order, self.batch):
-            step(*inputs)
+        whole_pass = self.prepare(self, "contrastive", self._step, self._tensors, (self.lr,))
+        whole_pass(sorted_for((seen.features.float(), labels, kept), order, self.batch), self.batch)
         self.learnt_ += 1
 
     def judge(self, seen: Evidence) -> Tensor:

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> torch.optim.SGD:
     """SGD with zeroed gradients and momenta; a zero momentum gives the same first step as none at all."""
-    optimiser = torch.optim.SGD(list(parameters), lr=lr, momentum=momentum, weight_decay=weight_decay)
+    weights = list(parameters)
+    fused = all(weight.is_cuda for weight in weights) or None  # one kernel in place of four that each read all weights
+    optimiser = torch.optim.SGD(weights, lr=lr, momentum=momentum, weight_decay=weight_decay, fused=fused)
     for parameter in optimised(optimiser):
         parameter.grad = torch.zeros_like(parameter)
         optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from labelsieve.method import equations
-from labelsieve.method.batches import Prepare, batches, plainly
+from labelsieve.method.batches import Prepare, plainly, sorted_for
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.momentum import changed_by, descend, momenta, part, restore_momenta, set_lr, sgd
 from labelsieve.method.small_loss import MixtureCleaner
@@ -105,11 +105,10 @@ class PrototypeCleaner:
         predicted = seen.predicted
         confident = equations.confident_noisy(seen.probs, seen.labels, clean)
         columns = (seen.features.float(), seen.labels, clean, predicted, confident)
-        step = self.prepare(self, "prototypes", self._step, self._tensors, (self.lr, self.alpha))
+        whole_pass = self.prepare(self, "prototypes", self._step, self._tensors, (self.lr, self.alpha))
         for turn in range(self.passes):
             order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_, turn))
-            for inputs in batches(columns, order, self.batch):
-                step(*inputs)
+            whole_pass(sorted_for(columns, order, self.batch), self.batch)
         self.learnt_ += 1
         if self.memory > 1:
             latest = self._scores(seen).unsqueeze(0)
