@@ -9,8 +9,9 @@ from labelsieve.issues import rules
 from labelsieve.issues.rules import Signs, actions, kinds, reason
 
 FINE = {"score": 0.95, "doubted": False, "differs": False, "agree": True, "confidence": 0.9, "second_confidence": 0.05}
-WRONG = {"score": 0.02, "doubted": True, "differs": True, "agree": True, "confidence": 0.9, "second_confidence": 0.05}
-STRANGE = {"score": 0.1, "doubted": True, "differs": True, "agree": True, "confidence": 0.2, "second_confidence": 0.19}
+FINE |= {"excused": False}
+WRONG = FINE | {"score": 0.02, "doubted": True, "differs": True, "agree": True, "confidence": 0.9, "second_confidence": 0.05}
+STRANGE = FINE | {"score": 0.1, "doubted": True, "differs": True, "agree": True, "confidence": 0.2, "second_confidence": 0.19}
 NAMES = ("cat", "dog", "fox")
 
 
@@ -54,6 +55,11 @@ def test_each_case(row: dict[str, object], more: dict[str, object], expected: tu
     assert judged(row, **more) == expected
 
 
+@pytest.mark.parametrize("row", [WRONG, STRANGE, FINE, WRONG | {"doubted": False}, FINE | {"doubted": True}])
+def test_what_is_excused_is_kept(row: dict[str, object]) -> None:
+    assert judged(row | {"excused": True}) == ("fine", "keep")
+
+
 def test_only_fine_labels_say_what_is_usual() -> None:
     alone = signs(STRANGE | {"best": 0.1})
     without = Signs(*(getattr(alone, name)[:1] for name in alone.__dataclass_fields__))
@@ -71,6 +77,7 @@ def test_kinds_and_actions_are_among_the_named_ones() -> None:
         0.3 + 0.7 * draws.random(count),
         0.3 * draws.random(count),
         draws.random(count),
+        draws.random(count) < 0.1,
     )
     kind = kinds(made)
     action = actions(made, kind)
@@ -84,6 +91,8 @@ def test_kinds_and_actions_are_among_the_named_ones() -> None:
     ("row", "words"),
     [
         (FINE, 'Fits "cat" (score 0.95).'),
+        (WRONG | {"excused": True}, 'The networks say "dog" (0.90), but they err here more often than labels do (score 0.02).'),
+        (FINE | {"excused": True}, 'Fits "cat" (score 0.95).'),
         (WRONG, 'Looks like "dog" (0.90, both networks), not like "cat" (score 0.02).'),
         (WRONG | {"agree": False}, "but the networks disagree."),
         (WRONG | {"confidence": 0.5}, "but the networks are not sure."),

@@ -63,6 +63,17 @@ def test_worked_out_by_hand() -> None:
     ]
 
 
+def test_only_so_many_are_flagged_and_the_rest_is_kept() -> None:
+    given, scores = np.zeros(6, int), np.array([[0.1, 0.3, 0.2, 0.4, 0.9, 0.05]])
+    probs = np.array([[0.1, 0.9]] * 5 + [[0.9, 0.1]])  # the last has the lowest score, and the networks say the same
+    found = rank([*"abcdef"], ["no", "yes"], given, probs, scores, 0.5, most=0.34)
+    assert found.is_issue.tolist() == [True, False, True, False, False, False]
+    assert found.action.tolist() == ["relabel", "keep", "relabel", "keep", "keep", "keep"]
+    assert "they err here more often" in found.reason(1) and found.reason(5).startswith("Fits")
+    none = rank([*"abcdef"], ["no", "yes"], given, probs, scores, 0.5, most=0.0)
+    assert not none.is_issue.any() and set(none.action) == {"keep"}
+
+
 def test_equal_scores_are_ordered_by_the_share_of_the_given_label() -> None:
     probs = np.array([[0.6, 0.4], [0.1, 0.9], [0.3, 0.7]])
     rows = read(rank(["a", "b", "c"], ["no", "yes"], np.zeros(3, int), probs, np.zeros((2, 3)), 0.5))

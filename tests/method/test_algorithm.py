@@ -74,6 +74,19 @@ def test_cross_entropy_alone_is_a_warm_up_as_long_as_the_run() -> None:
     assert epochs[-1].by_loss[0].shape == (60,)
 
 
+def test_plain_epochs_divide_for_the_record_and_train_as_the_warm_up_does() -> None:
+    run, long = tiny(), tiny(warmup=6)
+    run.recipe = replace(run.recipe, mixed=False)
+    epochs, expected = list(run.epochs()), list(long.epochs())
+    assert [e.phase for e in epochs] == ["warm-up"] * 2 + ["plain"] * 4 + ["final"]
+    assert all(e.by_loss and e.by_prototype and e.seen for e in epochs[2:])
+    for epoch, other in zip(epochs[:6], expected[:6]):
+        assert all(torch.equal(a, b) for a, b in zip(epoch.terms, other.terms))
+    for one, other in zip(run.learners, long.learners):
+        state, same = one.network.state_dict(), other.network.state_dict()
+        assert all(torch.equal(value, same[name]) for name, value in state.items())
+
+
 def test_prototypes_learn_from_the_peers_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ruling 1: X^GMM(r) is the peer's, also in the final division, and judged after learning."""
     run = tiny(mixture_threshold=0.4)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labelsieve.method.estimate import estimate_noise, lambda_for, votes, wrong_shares
+from labelsieve.method.estimate import contradicted, estimate_noise, lag_behind, lambda_for, most_flagged, votes, wrong_shares
 from labelsieve.method.evidence import Evidence
 
 
@@ -88,3 +88,26 @@ def test_many_small_classes_are_asked_few_neighbours() -> None:
     probs = torch.full((6_000, 300), 1 / 300)
     found = estimate_noise([Evidence(labels, torch.zeros(6_000), probs, features)])
     assert found.share == pytest.approx(0.2, abs=0.08)
+
+
+def opinionated(seen: Evidence, says: torch.Tensor) -> Evidence:
+    """The same evidence of a network that predicts `says` (N,)."""
+    return Evidence(seen.labels, seen.losses, 0.1 + torch.eye(5)[says], seen.features)
+
+
+def test_networks_that_err_more_than_labels_flag_no_more_than_the_estimate() -> None:
+    seen, truth = clouds(0.1, 1.0)
+    wrong = float((seen.labels != truth).double().mean())
+    right = opinionated(seen, truth)
+    assert contradicted([right, right]) == pytest.approx(wrong)
+    assert most_flagged([right, right]) == 1.0  # they contradict what is wrong, and nothing else
+    poor = opinionated(seen, torch.where(torch.arange(len(truth)) % 2 == 0, truth, (truth + 1) % 5))
+    assert lag_behind([poor, poor], estimate_noise([poor, poor]))
+    assert most_flagged([poor, poor]) == pytest.approx(wrong, abs=0.03)
+
+
+def test_both_networks_speak_together() -> None:
+    seen, truth = clouds(0.0, 1.0)
+    sure, unsure = opinionated(seen, truth), opinionated(seen, (truth + 1) % 5)
+    both = [Evidence(sure.labels, sure.losses, 2 * sure.probs, sure.features), unsure]
+    assert contradicted(both) == 0.0 and contradicted([unsure]) == 1.0

@@ -14,14 +14,15 @@ from labelsieve.runs.train import begin, drive, take_up
 from runs.tiny import arrays_file, pictures, tiny_config
 
 
-def evidence(wrong: float, count: int = 600, classes: int = 3) -> Evidence:
-    """Tight clusters, a share of the labels moved to the next class."""
+def evidence(wrong: float, count: int = 600, classes: int = 3, known: float = 1.0) -> Evidence:
+    """Tight clusters, a share of the labels moved to the next class; the network knows the truth of a share `known`."""
     g = torch.Generator().manual_seed(0)
     truth = torch.arange(count) % classes
     features = torch.eye(classes)[truth] + 0.05 * torch.randn(count, classes, generator=g)
     moved = torch.rand(count, generator=g) < wrong
     labels = torch.where(moved, (truth + 1) % classes, truth)
-    return Evidence(labels, torch.rand(count, generator=g), torch.full((count, classes), 1 / classes), features)
+    says = torch.where(torch.rand(count, generator=g) < known, truth, (truth + 1) % classes)
+    return Evidence(labels, torch.rand(count, generator=g), 0.1 + torch.eye(classes)[says], features)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,19 @@ def test_clean_data_are_hardly_divided_and_given_settings_stay(tmp_path: Path) -
     assert found.least_clean > 0.95 and decided(config, found).least_clean == found.least_clean
     assert f"at least {100 * found.least_clean:.0f} % taken as clean" in found.words()
     assert decide(override(config, {"cleaning.least_clean": 0.3}), [evidence(0.0)]).least_clean == 0.3
+
+
+def test_labels_that_may_all_be_right_are_learnt_as_they_are_by_networks_that_lag_behind(tmp_path: Path) -> None:
+    config = resolve(arrays_file(tmp_path / "a.npz"))
+    poor = decide(config, [evidence(0.0, known=0.8)])
+    assert not poor.mixed and not decided(config, poor).mixed and "plain epochs go on" in poor.words()
+    assert "lambda_u" not in poor.words()
+    for other in (evidence(0.0), evidence(0.2, known=0.8)):  # nothing to catch up on; labels that are surely wrong
+        found = decide(config, [other])
+        assert found.mixed and decided(config, found).mixed and "lambda_u" in found.words()
+    told = override(config, {"training.mixed": True})
+    assert decide(told, [evidence(0.0, known=0.8)]).mixed
+    assert not decide(override(config, {"training.mixed": False}), [evidence(0.3)]).mixed
 
 
 def test_a_wide_interval_is_said_not_to_be_trusted() -> None:

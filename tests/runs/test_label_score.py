@@ -10,7 +10,7 @@ import torch
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.history import RECENT, ScoreHistory
-from labelsieve.runs.label_score import geometric_mean, label_score, shares_of_given
+from labelsieve.runs.label_score import geometric_mean, label_score, remember_shares, shares_of_given
 
 # Prototypes that favour class 0 three to one for the first sample, and class 1 evenly for the second.
 SCORES = torch.tensor([[1.0986123, 0.0], [0.0, 0.0]])
@@ -29,11 +29,29 @@ def last_epoch(by_prototype: bool = True, first: float = 0.8) -> Epoch:
 
 
 def test_networks_and_prototypes_have_equal_say() -> None:
-    assert shares_of_given(last_epoch(), LEARNERS).tolist() == pytest.approx([(0.8 * 0.75) ** 0.5, (0.1 * 0.5) ** 0.5], abs=1e-3)
+    history = ScoreHistory(2, 1)
+    remember_shares(history, last_epoch(), LEARNERS)
+    assert history.recent[0].tolist() == pytest.approx([(0.8 * 0.75) ** 0.5, (0.1 * 0.5) ** 0.5], abs=1e-3)
+    assert history.first is not None and history.first.tolist() == pytest.approx([0.75, 0.5], abs=1e-3)
 
 
 def test_without_prototypes_the_networks_speak_alone() -> None:
-    assert shares_of_given(last_epoch(by_prototype=False), LEARNERS).tolist() == pytest.approx([0.8, 0.1], abs=1e-6)
+    history = ScoreHistory(2, 1)
+    remember_shares(history, last_epoch(by_prototype=False), LEARNERS)
+    assert history.recent[0].tolist() == pytest.approx([0.8, 0.1], abs=1e-3) and history.first is None
+
+
+def test_what_prototypes_said_first_counts_once_it_is_long_ago() -> None:
+    history = ScoreHistory(1, 1)
+    for division in range(RECENT):
+        history.remember(torch.tensor([0.8]), torch.tensor([0.1 if division == 0 else 0.9]))
+    assert label_score(last_epoch(), LEARNERS, history).tolist() == pytest.approx([0.8], abs=1e-3)
+    history.remember(torch.tensor([0.8]), torch.tensor([0.9]))
+    again = ScoreHistory(1, 1)
+    again.load_state_dict(history.state_dict())
+    expected = scipy.stats.gmean([0.8, 0.8, 0.1])
+    for each in (history, again):
+        assert label_score(last_epoch(), LEARNERS, each).tolist() == pytest.approx([expected], abs=1e-3)
 
 
 def test_the_geometric_mean_of_the_latest_divisions() -> None:
@@ -57,7 +75,7 @@ def test_without_a_history_the_latest_division_speaks() -> None:
 
 
 def test_shares_that_are_no_numbers_count_as_none() -> None:
-    found = shares_of_given(last_epoch(first=float("nan")), LEARNERS)
+    found = geometric_mean(shares_of_given(last_epoch(first=float("nan")), LEARNERS))
     assert found[0] < 0.01 and found[1] == pytest.approx(0.05**0.5, abs=1e-3)
 
 

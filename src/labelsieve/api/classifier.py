@@ -19,15 +19,14 @@ from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.engine.device import choose_device
-from labelsieve.issues.table import rank
 from labelsieve.method.algorithm import Epoch
-from labelsieve.method.recipe import Recipe
-from labelsieve.runs.assemble import Rows
+from labelsieve.runs.assemble import Parts, Rows
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.evidence import mean_probs
+from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.in_memory import train_in_memory
 from labelsieve.runs.model import Model, built
-from labelsieve.runs.outcome import model_facts, model_tensors
+from labelsieve.runs.outcome import label_issues, model_facts, model_tensors
 from labelsieve.runs.presets import Settings, own, vectors
 from labelsieve.runs.train import begin, drive, settled
 from labelsieve.runs.validate import validate
@@ -111,26 +110,24 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         config, _ = settled(self._config(rows), rows)
         if self.run_dir is None:
             trained = train_in_memory(config, rows)
-            parts, epoch = trained.parts, trained.epoch
+            parts, epoch, history = trained.parts, trained.epoch, trained.history
         else:
             epochs: list[Epoch] = []
             run = begin(Path(self.run_dir), config, rows=rows)
             for _ in drive(run, watch=lambda epoch: epochs.__setitem__(slice(None), [epoch])):
                 pass
-            parts, epoch = run.parts, epochs[0]
+            parts, epoch, history = run.parts, epochs[0], run.history
         facts = model_facts(config, parts.learners, rows.collection)
         self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(self.device))
-        self.issues_ = self._issues(epoch, rows, parts.recipe, ids)
+        self.issues_ = self._issues(epoch, rows, parts, history, ids)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
 
-    def _issues(self, epoch: Epoch, rows: Rows, recipe: Recipe, ids: NDArray[Any]) -> IssueTable:
+    def _issues(self, epoch: Epoch, rows: Rows, parts: Parts, history: ScoreHistory, ids: NDArray[Any]) -> IssueTable:
         """The same ranking as a run's issues.csv."""
         by_loss = torch.stack(epoch.by_loss).cpu().numpy()
         chances = torch.stack(epoch.by_prototype).cpu().numpy() if epoch.by_prototype else by_loss
-        tau = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
-        shares, data = mean_probs(epoch), rows.data
-        ranked = rank(data.ids, data.classes, data.labels.numpy(), shares, chances, tau)
+        ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned)
         return IssueTable(
             id=ids,
             given_label=self.classes_[ranked.given],
@@ -138,7 +135,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             label_score=ranked.score.astype(np.float64),
             is_label_issue=ranked.is_issue,
             order=ranked.order,
-            probs=shares,
+            probs=mean_probs(epoch),
             clean_by_loss=by_loss.mean(0),
             clean_by_prototype=chances.mean(0),
             classes=self.classes_,

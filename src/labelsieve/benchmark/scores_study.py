@@ -19,10 +19,11 @@ from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_tru
 from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
 from labelsieve.runs import atomic
+from labelsieve.runs.history import RECENT
 from labelsieve.runs.label_score import geometric_mean
 from labelsieve.runs.run import Run
 
-CHOSEN = "label_score: geometric mean of prototypes' softmax share and softmax share, last 5"
+CHOSEN = "label_score: geometric mean of prototypes' softmax share and softmax share, last 5, and the former, first"
 
 
 @dataclass(frozen=True)
@@ -125,11 +126,18 @@ def candidates(trail: Trail) -> dict[str, np.ndarray]:
     found["prototype chance, all, later ones more + softmax share, last epoch"] = (mean["P", late] + mean["S", now]) / 2
     before = ((mean["P", late] + mean["M", late]) / 2 + mean["S", now]) / 2
     found["prototype + mixture chance, all, later ones more; and softmax share, last epoch"] = before
-    found[CHOSEN] = geometric_mean(torch.from_numpy(np.concatenate([columns["Q"][-5:], columns["S"][-5:]]))).numpy()
+    latest = _geometric(np.concatenate([columns["Q"][-5:], columns["S"][-5:]]))
+    found[CHOSEN] = _geometric(np.stack([latest, latest, columns["Q"][0]])) if len(columns["Q"]) > RECENT else latest
+    found["geometric mean of prototypes' softmax share and softmax share, last 5"] = latest
     found["least of prototypes' softmax share and softmax share, last 5"] = np.minimum(mean["Q", "last 5"], mean["S", "last 5"])
     found["softmax share, warm-up too"] = trail.share.mean((0, 1))
     found["softmax margin, warm-up too"] = trail.margin.mean((0, 1))
     return found
+
+
+def _geometric(tables: np.ndarray) -> np.ndarray:
+    mean: np.ndarray = geometric_mean(torch.from_numpy(tables)).numpy()
+    return mean
 
 
 def judged(trail: Trail) -> dict[str, tuple[float, float]]:

@@ -36,14 +36,15 @@ class Signs:
     confidence: np.ndarray  # of the suggested class
     second_confidence: np.ndarray  # of the class after it
     best_chance: np.ndarray  # of the nearest prototype, whichever class it is of
+    excused: np.ndarray  # bool: whatever the networks say, they err more often than labels do, and others are more suspicious
 
 
 def kinds(signs: Signs) -> np.ndarray:
-    """(N,) of KINDS. Trusted, or neither doubted nor contradicted: fine. Else like none, else ambiguous, else mislabelled.
+    """(N,) of KINDS. Trusted, excused, or neither doubted nor contradicted: fine. Else like none, ambiguous, mislabelled.
 
     Where score and networks contradict each other (one doubts the label, the other does not), that is ambiguous too.
     """
-    fine = (signs.score >= TRUSTED) | (~signs.doubted & ~signs.differs)
+    fine = (signs.score >= TRUSTED) | signs.excused | (~signs.doubted & ~signs.differs)
     usual = float(np.median(signs.confidence[fine])) if fine.any() else 1.0
     none = signs.doubted & (signs.best_chance <= NONE_CHANCE) & (signs.confidence < NONE_CONFIDENCE * usual)
     close = signs.second_confidence >= AMBIGUOUS_RATIO * signs.confidence
@@ -61,6 +62,8 @@ def reason(signs: Signs, kind: str, action: str, row: int, names: Sequence[str])
     """A short sentence on sample `row`; `names` are its given, suggested and second class."""
     given, suggested, second = (f'"{name}"' for name in names)
     score, sure, next_best = signs.score[row], signs.confidence[row], signs.second_confidence[row]
+    if kind == FINE and signs.excused[row] and signs.differs[row]:
+        return f"The networks say {suggested} ({sure:.2f}), but they err here more often than labels do (score {score:.2f})."
     if kind == FINE:
         return f"Fits {given} (score {score:.2f})."
     if kind == NONE:

@@ -69,6 +69,7 @@ class LabelIssues:
     paths: Sequence[str] | None = None
     evidence: Mapping[str, np.ndarray] = field(default_factory=dict)
     decided: Sequence[str] | None = None  # (N,)
+    excused: np.ndarray | None = None  # (N,) bool: no issues, for the networks err more often than labels do
 
     @cached_property
     def signs(self) -> rules.Signs:
@@ -76,7 +77,8 @@ class LabelIssues:
             best = 1 / (1 + np.exp(-self._known("similarity_best")))
         first, second = self.confidence.T
         differs = self.predicted != self.given
-        return rules.Signs(self.score, self.score <= self.tau, differs, self.agree, first, second, best)
+        excused = np.zeros(len(self.given), bool) if self.excused is None else self.excused
+        return rules.Signs(self.score, self.score <= self.tau, differs, self.agree, first, second, best, excused)
 
     @cached_property
     def kind(self) -> np.ndarray:
@@ -149,11 +151,13 @@ def rank(
     agree: np.ndarray | None = None,
     paths: Sequence[str] | None = None,
     evidence: Mapping[str, np.ndarray] | None = None,
+    most: float = 1.0,
 ) -> LabelIssues:
     """Rank samples by the mean of `chances` (J, N), opinions on whether labels are right; `probs` (N, K): the mean softmax.
 
     A label is an issue when its score is not above `tau` and the networks would say something else. Equal scores are
-    ordered by the share the networks give to the label. `agree` (N,) says where both predict the same (default: all).
+    ordered by the share the networks give to the label. `agree` (N,) says where both predict the same (default: all). With
+    `most` < 1 only the first of the issues are, up to that share of all labels; what else the networks contradict is excused.
     """
     score = np.clip(np.nan_to_num(chances.mean(0)), 0, 1)
     predicted = probs.argmax(1)
@@ -165,6 +169,23 @@ def rank(
     confidence = np.stack([probs[rows, predicted], probs[rows, second]], 1)
     agree = np.ones(len(given), bool) if agree is None else agree
     doubted = (score <= tau) & (predicted != given)
+    issues = doubted
+    if most < 1:
+        issues = np.zeros(len(given), bool)
+        issues[order[doubted[order]][: round(most * len(given))]] = True
     return LabelIssues(
-        ids, classes, given, predicted, score, doubted, order, second, confidence, agree, tau, paths, evidence or {}
+        ids,
+        classes,
+        given,
+        predicted,
+        score,
+        issues,
+        order,
+        second,
+        confidence,
+        agree,
+        tau,
+        paths,
+        evidence or {},
+        excused=~issues if most < 1 else None,
     )

@@ -33,7 +33,7 @@ class Epoch:
     """What an epoch leaves for the caller. In the warm-up there is no division; the last one (`final`) only divides."""
 
     index: int
-    phase: str  # "warm-up", "mixture" or "prototypes" (which of them divided), "final"
+    phase: str  # "warm-up", "mixture" or "prototypes" (which of them divided), "plain" (neither had a say), "final"
     terms: tuple[Tensor, ...] = ()  # each network's loss terms, (steps, 1) or (steps, 3)
     seen: tuple[Evidence, ...] = ()  # each network's evidence, gathered before it trained
     by_loss: tuple[Tensor, ...] = ()  # q(z'_i = 0) by each network's mixture, (N,)
@@ -63,6 +63,10 @@ def learn(
             yield Epoch(epoch, "warm-up", terms)
             continue
         judged = stage_one(learners, recipe, epoch, engine, pinned)
+        if not recipe.mixed:
+            terms = tuple(finite(warm_up(learner, recipe, epoch, engine), epoch, learner) for learner in learners)
+            yield Epoch(epoch, "plain", terms, *judged)
+            continue
         phase = "prototypes" if judged.by_prototype and recipe.divides_by_prototypes(epoch) else "mixture"
         chances, threshold = (
             (judged.by_prototype, recipe.tau)

@@ -48,7 +48,7 @@ def votes(seen: Evidence, seed: int = 0) -> tuple[Tensor, Tensor]:
     count = len(seen)
     order = torch.randperm(count, generator=seeded(seed)).to(seen.labels.device)
     queries, references = order[:QUERIES], order[:REFERENCES]
-    features = F.normalize(torch.nan_to_num(seen.features.float()), dim=1)
+    features = F.normalize(torch.nan_to_num(seen.features[references].float()), dim=1)  # the queries come first
     labels = seen.labels[references]
     # A small class asks few: its wrong labels see one wrong label less among the others than its right ones do, so the more of
     # the class votes, the surer the votes on its wrong labels seem.
@@ -56,7 +56,7 @@ def votes(seen: Evidence, seed: int = 0) -> tuple[Tensor, Tensor]:
     shares = []
     for first in range(0, len(queries), 1024):
         some = queries[first : first + 1024]
-        alike = features[some] @ features[references].T
+        alike = features[first : first + len(some)] @ features.T
         # A query is one of the references: the same rows, in the same order.
         itself = torch.arange(first, first + len(some), device=alike.device).unsqueeze(1)
         nearest = alike.scatter_(1, itself, -torch.inf).topk(near, 1).indices
@@ -81,6 +81,26 @@ def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tu
     rows = joint.sum(1)
     by_class = torch.where(rows > 0, 1 - joint.diagonal() / rows.clamp_min(1e-12), 0.0)
     return 1 - float(joint.diagonal().sum() / joint.sum().clamp_min(1e-12)), by_class
+
+
+def contradicted(seen: Sequence[Evidence]) -> float:
+    """The share of labels that both networks together would not have given."""
+    together = torch.stack([evidence.probs for evidence in seen]).sum(0)
+    return float((together.argmax(1) != seen[0].labels).double().mean())
+
+
+def lag_behind(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
+    """Do the networks contradict more labels than can be wrong? Then they err where labels are right."""
+    return contradicted(seen) > found.high
+
+
+def most_flagged(seen: Sequence[Evidence]) -> float:
+    """The largest share of labels to call wrong: the estimate, made anew, where the networks lag behind; else all.
+
+    What trained networks hold against labels that neighbours confirm is mostly their own errors: hard classes, a small network.
+    """
+    found = estimate_noise(seen)
+    return found.share if lag_behind(seen, found) else 1.0
 
 
 def least_clean_for(high: float) -> float:

@@ -102,6 +102,7 @@ def recipe_for(config: Config, epochs: int | None = None) -> Recipe:
         mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
         tau=c.tau,
         least_clean=c.least_clean or 0.0,
+        mixed=t.mixed is not False,
         strong_views=config.method != "dividemix" and config.views.policy != "none",
         sampler=sampler_for(config),
         seed=config.seed,

@@ -44,6 +44,7 @@ class TrainingConfig:
     momentum: float = 0.9
     weight_decay: float = 5e-4
     lambda_u: float | None = None  # weight of the unlabelled loss, which decides most; none: by the noise estimated after warm-up
+    mixed: bool | None = None  # mixed epochs after the warm-up; false: plain ones to the end; none: by the estimated noise
     ramp_epochs: int = 16
     temperature: float = 0.5
     beta: float = 4.0  # mixing shares are drawn from Beta(beta, beta)

@@ -1,7 +1,7 @@
 """What a run decides for itself once the warm-up is over: settings that were left open follow from the noise it estimates.
 
 Rules (each overridden by giving the setting): `training.lambda_u` by `lambda_for`, `training.epochs` by `mixed_epochs_for`;
-`cleaning.least_clean` by `least_clean_for`;
+`cleaning.least_clean` by `least_clean_for`; `training.mixed` by `mixes`;
 from an estimate of 78 % wrong labels on, the mixture sees the mean of the last 5 losses and asks for 0.6, otherwise of one
 and 0.5.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lambda_for, least_clean_for, mixed_epochs_for
+from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lag_behind, lambda_for, least_clean_for, mixed_epochs_for
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
@@ -20,8 +20,10 @@ from labelsieve.runs.config import Config
 
 WIDE = 0.2  # an interval of so many points says that the networks know the classes poorly
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
+NEARLY_NONE = 0.02  # an interval that begins below it holds what a clean set would show
 
 
+PLAIN = "labels stand as they are, plain epochs go on (mixed ones with --set training.mixed=true)"
 DOUBT = (
     ". Do not trust this estimate: the networks know the classes poorly after the warm-up (few pictures, hard classes, or a "
     "short warm-up: --set training.warmup=N)"
@@ -36,6 +38,7 @@ class Decision:
     mixture_memory: int
     least_clean: float = 0.0
     epochs: int | None = None  # in all; None in checkpoints from before there was a rule for them: as configured
+    mixed: bool = True
 
     def facts(self) -> dict[str, Any]:
         """As it is kept in checkpoints and in estimate.json."""
@@ -51,18 +54,22 @@ class Decision:
         found = self.estimate
         return (
             f"about {100 * found.share:.0f} % of the labels look wrong ({100 * found.low:.0f} to {100 * found.high:.0f} %): "
-            f"lambda_u {self.lambda_u:g}, mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
-            + (f", at least {100 * self.least_clean:.0f} % taken as clean" if self.least_clean else "")
+            + (self._mixing() if self.mixed else PLAIN)
             + (f", {self.epochs} epochs" if self.epochs else "")
             + (DOUBT if found.high - found.low > WIDE else "")
         )
+
+    def _mixing(self) -> str:
+        least = f", at least {100 * self.least_clean:.0f} % taken as clean" if self.least_clean else ""
+        threshold = f"mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
+        return f"lambda_u {self.lambda_u:g}, {threshold}{least}"
 
 
 def left_open(config: Config) -> bool:
     """Is anything to be decided after the warm-up?"""
     cleaning, training = config.cleaning, config.training
     thresholds = (cleaning.mixture_threshold, cleaning.mixture_memory, cleaning.least_clean)
-    return None in (training.lambda_u, training.epochs, *thresholds)
+    return None in (training.lambda_u, training.epochs, training.mixed, *thresholds)
 
 
 def seen_after_warm_up(learners: Sequence[Learner], recipe: Recipe, engine: Engine) -> list[Evidence]:
@@ -84,7 +91,13 @@ def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
         mixture_memory=(5 if remembers else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
         least_clean=least_clean_for(found.high) if cleaning.least_clean is None else cleaning.least_clean,
         epochs=epochs,
+        mixed=mixes(seen, found) if config.training.mixed is None else config.training.mixed,
     )
+
+
+def mixes(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
+    """Not where the labels may all be right and the networks have not learnt them yet: there mixing only slows them down."""
+    return found.low >= NEARLY_NONE or not lag_behind(seen, found)
 
 
 def lambda_by(found: NoiseEstimate) -> float:
@@ -101,5 +114,9 @@ def decided(config: Config, decision: Decision) -> Recipe:
     """The run's recipe from the end of the warm-up on."""
     recipe = recipe_for(config, decision.epochs)
     return replace(
-        recipe, lambda_u=decision.lambda_u, mixture_threshold=decision.mixture_threshold, least_clean=decision.least_clean
+        recipe,
+        lambda_u=decision.lambda_u,
+        mixture_threshold=decision.mixture_threshold,
+        least_clean=decision.least_clean,
+        mixed=decision.mixed,
     )

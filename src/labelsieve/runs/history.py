@@ -1,7 +1,7 @@
 """How each sample's scores moved over training, in bounded memory: full detail at first, every second snapshot dropped when full.
 
 By-loss and by-prototype chances (2, N) go in each epoch; (S, 2, N) float16 tables and their epochs come out, S within a bound.
-Beside them what was believed of every given label in the last five divisions, (N,) each.
+Beside them what was believed of every given label in the last five divisions, (N,) each, and by the prototypes in the first.
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,19 @@ class ScoreHistory:
         self.by_loss: list[Tensor] = []
         self.by_prototype: list[Tensor] = []
         self.recent: list[Tensor] = []  # shares of the given label, (N,), the newest last
+        self.first: Tensor | None = None  # the prototypes' own ones when the warm-up was over, (N,)
+        self.divisions = 0  # so far
 
-    def remember(self, shares: Tensor) -> None:
+    def remember(self, shares: Tensor, by_prototypes: Tensor | None = None) -> None:
         self.recent = [*self.recent, shares.half()][-RECENT:]
+        if self.divisions == 0 and by_prototypes is not None:
+            self.first = by_prototypes.half()
+        self.divisions += 1
+
+    @property
+    def past(self) -> Tensor | None:
+        """What the prototypes gave in the first division, once it is none of the recent ones."""
+        return self.first if self.divisions > RECENT else None
 
     def add(self, epoch: int, by_loss: tuple[Tensor, ...], by_prototype: tuple[Tensor, ...]) -> None:
         if not by_loss or epoch % self.stride:
@@ -43,7 +53,8 @@ class ScoreHistory:
         self.by_prototype.append(_snapshot(by_prototype or by_loss))
 
     def state_dict(self) -> dict[str, Tensor]:
-        recent = {"recent": torch.stack(self.recent)} if self.recent else {}
+        recent = {"recent": torch.stack(self.recent), "divisions": torch.tensor(self.divisions)} if self.recent else {}
+        recent |= {} if self.first is None else {"first": self.first}
         if not self.epochs:
             return recent | {"stride": torch.tensor(self.stride)}
         return recent | {
@@ -58,6 +69,8 @@ class ScoreHistory:
             return
         self.stride = int(state["stride"])
         self.recent = list(state["recent"]) if "recent" in state else []
+        self.first = state.get("first")
+        self.divisions = int(state["divisions"]) if "divisions" in state else len(self.recent)
         if "epochs" in state:
             self.epochs = state["epochs"].tolist()
             self.by_loss = list(state["by_loss"])

@@ -7,6 +7,8 @@ from labelsieve.method.algorithm import Diverged, Epoch, learn
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up
+from labelsieve.runs.history import ScoreHistory
+from labelsieve.runs.label_score import remember_shares
 
 
 @dataclass(frozen=True)
@@ -14,11 +16,13 @@ class Trained:
     parts: Parts
     epoch: Epoch  # the final one: it only divides
     decision: Decision | None  # what was left open, and followed from the noise
+    history: ScoreHistory
 
 
 def train_in_memory(config: Config, rows: Rows) -> Trained:
     """The same training as a run's, from its start to its end, with the same draws."""
     parts, decision = parts_for(config, rows), None
+    history = ScoreHistory(len(rows.data), config.output.history_mib)
     start = 0
     try:
         if left_open(config) and config.method != "ce":
@@ -29,7 +33,10 @@ def train_in_memory(config: Config, rows: Rows) -> Trained:
             parts = replace(parts, recipe=decided(config, decision))
             for learner in parts.learners:
                 learner.teacher.memory = decision.mixture_memory
-        *_, last = learn(parts.learners, parts.recipe, parts.engine, parts.prior, start, parts.pinned)
+        for last in learn(parts.learners, parts.recipe, parts.engine, parts.prior, start, parts.pinned):
+            if last.seen and not last.rows:
+                history.add(last.index, last.by_loss, last.by_prototype)
+                remember_shares(history, last, parts.learners)
     except Diverged as error:
         raise ToolError(f"{error}; try a lower learning rate, such as lr={config.training.lr / 4:g}") from None
-    return Trained(parts, last, decision)
+    return Trained(parts, last, decision, history)

@@ -1,8 +1,9 @@
 """`label_score`: what networks and prototypes said of every given label in the latest divisions goes in, one number a label out.
 
-The geometric mean, over two opinions and the last five divisions, of what both networks give to the label: its softmax share, and
-its share in a softmax over the prototypes' scores. One firm doubt counts for more than in a plain mean: networks half believe
-labels that went to a neighbouring class, prototypes do not. LOG.md says against what it was chosen (`benchmark/scores_study.py`).
+The geometric mean of three opinions: the label's softmax share and its share in a softmax over the prototypes' scores, both over
+the last five divisions and as means of both networks, and the latter in the first division, before any label could be learnt
+by heart in mixed training. One firm doubt counts for more than in a plain mean: networks half believe labels that went to a
+neighbouring class, prototypes do not. LOG.md says against what it was chosen (`benchmark/scores_study.py`).
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,17 @@ LEAST = 1e-4  # a share below it says no more than it: half of the precision tha
 
 def label_score(epoch: Epoch, learners: Sequence[Learner], history: ScoreHistory) -> np.ndarray:
     """(N,) in [0, 1], low = suspicious. `history` holds this epoch's shares already, or none at all (a slim checkpoint)."""
-    recent = [shares.float() for shares in history.recent] or [shares_of_given(epoch, learners)]
-    score: np.ndarray = geometric_mean(torch.stack(recent)).clamp(0, 1).numpy()
+    recent = [shares.float() for shares in history.recent] or [geometric_mean(shares_of_given(epoch, learners))]
+    late = geometric_mean(torch.stack(recent))  # of two opinions already
+    opinions = (late,) if history.past is None else (late, late, history.past.float())
+    score: np.ndarray = geometric_mean(torch.stack(opinions)).clamp(0, 1).numpy()
     return score
+
+
+def remember_shares(history: ScoreHistory, epoch: Epoch, learners: Sequence[Learner]) -> None:
+    """After every division of all samples."""
+    shares = shares_of_given(epoch, learners)
+    history.remember(geometric_mean(shares), shares[1] if len(shares) > 1 else None)
 
 
 def geometric_mean(shares: Tensor) -> Tensor:
@@ -32,13 +41,13 @@ def geometric_mean(shares: Tensor) -> Tensor:
 
 
 def shares_of_given(epoch: Epoch, learners: Sequence[Learner]) -> Tensor:
-    """(N,) on the host: how much of their belief networks and prototypes, where there are any, give to the label."""
+    """(1 or 2, N) on the host: how much of their belief networks and prototypes, where there are any, give to the label."""
     labels = epoch.seen[0].labels.unsqueeze(1)
     opinions = [[seen.probs.gather(1, labels).squeeze(1) for seen in epoch.seen]]
     if epoch.by_prototype:
         opinions.append([_by_prototypes(learner, seen.features, labels) for learner, seen in zip(learners, epoch.seen)])
     means = [torch.nan_to_num(torch.stack([share.float() for share in shares])).mean(0) for shares in opinions]
-    return geometric_mean(torch.stack(means)).cpu()
+    return torch.stack(means).cpu()
 
 
 def _by_prototypes(learner: Learner, features: Tensor, labels: Tensor) -> Tensor:

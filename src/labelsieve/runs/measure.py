@@ -60,14 +60,15 @@ class Measure:
         by_prototype = epoch.by_prototype and (epoch.phase == "prototypes" or epoch.phase == "final")
         chances = epoch.by_prototype if by_prototype else epoch.by_loss
         threshold = recipe.tau if by_prototype else recipe.mixture_threshold
-        masks = [taken(chance, threshold, None, recipe.least_clean) for chance in chances]
+        divided = [taken(chance, threshold, None, recipe.least_clean) for chance in chances]
+        masks = [torch.ones_like(mask) for mask in divided] if epoch.phase == "plain" else divided  # what was trained on
         line: dict[str, Any] = {"clean_share": [float(mask.double().mean()) for mask in masks]}
         if epoch.by_prototype:
             pairs = list(zip(epoch.by_loss, epoch.by_prototype))
             line["divergence"] = [diagnostics.divergence(a, b) for a, b in pairs]
             line["consistency"] = [diagnostics.consistency(a, b, recipe.mixture_threshold, recipe.tau) for a, b in pairs]
         line |= self._against_truth(epoch, masks)
-        return line | self._notes(epoch, masks)
+        return line | self._notes(epoch, divided)
 
     def _against_truth(self, epoch: Epoch, masks: Sequence[Tensor]) -> dict[str, Any]:
         if self.truth is None:

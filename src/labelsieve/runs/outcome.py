@@ -12,6 +12,7 @@ from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.issues import reading
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.method.algorithm import Epoch
+from labelsieve.method.estimate import most_flagged
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.runs import atomic, evidence
@@ -31,7 +32,10 @@ def label_issues(
     paths: Sequence[str] | None,
     pinned: torch.Tensor | None = None,
 ) -> LabelIssues:
-    """Ranked by `label_score`; the threshold is the one that divides. What is `pinned` (N,) is surely right: 1."""
+    """Ranked by `label_score`; the threshold is the one that divides. What is `pinned` (N,) is surely right: 1.
+
+    Where the networks contradict more labels than can be wrong, only as many are issues as are wrong by the estimate.
+    """
     chances = label_score(epoch, learners, history)[None]
     if pinned is not None:
         chances = np.where(pinned.cpu().numpy(), 1.0, chances)
@@ -46,6 +50,7 @@ def label_issues(
         agree=evidence.agreement(epoch),
         paths=paths,
         evidence=evidence.columns(epoch, evidence.similarity(epoch, learners), history),
+        most=most_flagged(epoch.seen),
     )
 
 

@@ -30,7 +30,8 @@ def cifar() -> Settings:
 def high_noise(rate: float) -> Settings:
     """At 90 % noise losses are averaged over 5 epochs, and the mixture must be surer. The division has its way, as published."""
     memory, threshold = (5, 0.6) if rate >= 0.9 else (1, 0.5)
-    return {"cleaning.mixture_memory": memory, "cleaning.mixture_threshold": threshold, "cleaning.least_clean": 0.0}
+    cleaning = {"cleaning.mixture_memory": memory, "cleaning.mixture_threshold": threshold, "cleaning.least_clean": 0.0}
+    return cleaning | {"training.mixed": True}
 
 
 def cifar10_sym(rate: float) -> Settings:
