@@ -18,6 +18,7 @@ from labelsieve.method.streams import seeded
 
 Z95 = 1.96
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
+ENOUGH = 2_000  # labels: fewer are learnt by heart in the warm-up, wrong ones too, and the estimate says little
 SUREST = (0.1, 0.25, 0.5)  # shares of each class that count as sure: the middle one estimates, the others show how firm it is
 
 
@@ -90,8 +91,11 @@ def contradicted(seen: Sequence[Evidence]) -> float:
 
 
 def lag_behind(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
-    """Do the networks contradict more labels than can be wrong? Then they err where labels are right."""
-    return contradicted(seen) > found.high
+    """Do the networks contradict more labels than can be wrong? Then they err where labels are right.
+
+    With few labels that cannot be told: the estimate is often too low, and they may as well be right.
+    """
+    return len(seen[0]) >= ENOUGH and contradicted(seen) > found.high
 
 
 def most_flagged(seen: Sequence[Evidence]) -> float:
