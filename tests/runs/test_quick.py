@@ -8,7 +8,7 @@ from labelsieve.errors import UsageError
 from labelsieve.issues.reading import read_issues
 from labelsieve.runs.assemble import recipe_for
 from labelsieve.runs.config import override
-from labelsieve.runs.quick import quick_settings, quick_words
+from labelsieve.runs.quick import DECIDED, quick_settings, quick_words
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive
 
@@ -49,3 +49,14 @@ def test_quick_and_epochs_contradict_each_other(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--quick"):
         train("digits", out=tmp_path / "run", quick=True, epochs=3)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("key", DECIDED)
+def test_what_quick_decides_cannot_be_set_as_well(key: str) -> None:
+    with pytest.raises(UsageError, match=key):
+        resolve("digits", settings=["training.quick=true", f"{key}=1"])
+    assert resolve("digits", settings=["training.quick=false", f"{key}=1"]).training.quick is False
+
+
+def test_all_that_quick_decides_is_named() -> None:
+    assert set(quick_settings(10_000, 64, 64)) | set(quick_settings(100, 64, 64)) == set(DECIDED)

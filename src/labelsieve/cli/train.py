@@ -135,8 +135,6 @@ def train(
         "output.slim_checkpoint": slim_checkpoint or None,
         "engine.deterministic": deterministic or None,
     }
-    if quick and epochs is not None:
-        raise UsageError("--quick says how many epochs there are: leave out --epochs, or --quick")
     config = config_for(data, decisions, preset, options, settings or [])
     if dry_run:
         from labelsieve.cli.dry_run import say_plan

@@ -6,13 +6,25 @@ ten epochs: there mixed epochs are what teaches the networks, and cost seconds. 
 """
 
 import math
+from collections.abc import Collection
 from typing import Any
+
+from labelsieve.errors import UsageError
 
 PLAIN = 10  # epochs
 ENOUGH = 1000  # steps
 LATE_LR = 0.02  # of the prototypes: they learn once, at the end
 LATE_STEPS = 300
 WARMUP, MIXED = 3, 6  # epochs, of sets too small for that
+DECIDED = (
+    "training.epochs",
+    "training.warmup",
+    "training.lr_drop",
+    "training.lr_drop_factor",
+    "cleaning.prototype_lr",
+    "cleaning.prototype_warmup",
+    "cleaning.passes",
+)
 
 
 def quick_settings(samples: int, warmup_batch: int, batch: int) -> dict[str, Any]:
@@ -30,6 +42,13 @@ def quick_settings(samples: int, warmup_batch: int, batch: int) -> dict[str, Any
         "cleaning.prototype_lr": LATE_LR * drop,
         "cleaning.passes": math.ceil(LATE_STEPS * batch / samples),
     }
+
+
+def check_quick(told: Collection[str]) -> None:
+    """What `--quick` decides cannot be told as well, or one of both would be ignored in silence."""
+    twice = [key for key in DECIDED if key in told]
+    if twice:
+        raise UsageError(f'--quick decides "{twice[0]}": leave out that setting, or --quick (--set training.quick=false)')
 
 
 def quick_words(settings: dict[str, Any]) -> str:

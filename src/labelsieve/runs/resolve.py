@@ -6,6 +6,7 @@ from typing import Any
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config, full_key, override
 from labelsieve.runs.presets import defaults_for, is_own, preset
+from labelsieve.runs.quick import check_quick
 from labelsieve.runs.validate import validate
 
 
@@ -38,6 +39,8 @@ def resolve(
         given["cleaner"] = "gmm-agn"
     config = override(config, {"data.source": source} | given)
     config = override(config, _following(config, given.keys() | named_settings.keys(), is_own(source)))
+    if config.training.quick:
+        check_quick(given.keys())
     validate(config)
     return config
 
@@ -63,6 +66,8 @@ def resolve_next(
     epochs, before = config.training.epochs, base.training.epochs
     if "training.warmup" not in said and epochs is not None and (before is None or epochs < before):
         config = override(config, {"training.warmup": min(config.training.warmup, max(1, epochs // 3))})
+    if config.training.quick:
+        check_quick(given.keys())
     validate(config)
     return config
 
