@@ -59,13 +59,13 @@ def learn(
         for learner in learners:
             learner.set_lr(recipe.lr_at(epoch))
         if epoch < recipe.warmup:
-            terms = tuple(finite(warm_up(learner, recipe, epoch, engine), epoch, learner) for learner in learners)  # line 2
-            yield Epoch(epoch, "warm-up", terms)
+            losses = [warm_up(learner, recipe, epoch, engine) for learner in learners]  # line 2
+            yield Epoch(epoch, "warm-up", finite(losses, epoch, learners))
             continue
         judged = stage_one(learners, recipe, epoch, engine, pinned)
         if not recipe.mixed:
-            terms = tuple(finite(warm_up(learner, recipe, epoch, engine), epoch, learner) for learner in learners)
-            yield Epoch(epoch, "plain", terms, *judged)
+            losses = [warm_up(learner, recipe, epoch, engine) for learner in learners]
+            yield Epoch(epoch, "plain", finite(losses, epoch, learners), *judged)
             continue
         phase = "prototypes" if judged.by_prototype and recipe.divides_by_prototypes(epoch) else "mixture"
         chances, threshold = (
@@ -73,14 +73,17 @@ def learn(
             if phase == "prototypes"
             else (judged.by_loss, recipe.mixture_threshold)  # lines 18-23
         )
-        terms = ()
-        for r, peer in PEERS:
+        divisions = []
+        for _, peer in PEERS:
             rows = judged.rows[peer] if judged.rows else None
             clean = taken(chances[peer], threshold, at(pinned, rows), recipe.least_clean)
-            division = Division(weighed(chances[peer], clean, threshold, recipe.least_clean), clean, rows)
-            losses = train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
-            terms += (finite(losses, epoch, learners[r]),)
-        yield Epoch(epoch, phase, terms, *judged)
+            divisions.append(Division(weighed(chances[peer], clean, threshold, recipe.least_clean), clean.cpu(), rows))
+        # Nothing comes back to the host until both have trained: it plans the second's epoch while a device trains the first.
+        losses = [
+            train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
+            for (r, peer), division in zip(PEERS, divisions)
+        ]
+        yield Epoch(epoch, phase, finite(losses, epoch, learners), *judged)
     if stop is not None:
         return
     for learner in learners:  # a run taken up here has set no learning rate yet, and the prototypes learn once more
@@ -181,10 +184,11 @@ def weighed(chances: Tensor, clean: Tensor, threshold: float, least: float) -> T
     return torch.where(clean & (chances <= threshold), chances.clamp_min(least), chances) if least else chances
 
 
-def finite(terms: Tensor, epoch: int, learner: Learner) -> Tensor:
-    """The loss terms on the host, or `Diverged`: the epoch's only look back at what the steps did."""
-    terms = terms.cpu()
-    bad = torch.nonzero(~torch.isfinite(terms).all(1)).flatten()
-    if len(bad):
-        raise Diverged(epoch, learner.number, int(bad[0]), len(terms))
-    return terms
+def finite(losses: Sequence[Tensor], epoch: int, learners: Sequence[Learner]) -> tuple[Tensor, ...]:
+    """Each network's loss terms on the host, or `Diverged`: the epoch's only look back at what the steps did."""
+    found = tuple(terms.cpu() for terms in losses)
+    for terms, learner in zip(found, learners):
+        bad = torch.nonzero(~torch.isfinite(terms).all(1)).flatten()
+        if len(bad):
+            raise Diverged(epoch, learner.number, int(bad[0]), len(terms))
+    return found

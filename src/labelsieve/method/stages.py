@@ -118,7 +118,7 @@ class EpochPlan:
 
 
 def epoch_plan(learner: Learner, division: Division, recipe: Recipe, epoch: int) -> EpochPlan:
-    clean = division.clean.cpu()
+    clean = division.clean.cpu()  # there already, or the host would wait for all that is queued
     x, u = torch.nonzero(clean).flatten(), torch.nonzero(~clean).flatten()
     if len(x) == 0:  # nothing is clean: the likeliest batch keeps the network moving (ruling 9)
         x = division.w.cpu().argsort(descending=True, stable=True)[: recipe.batch]
