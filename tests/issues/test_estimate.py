@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelsieve.issues.estimate import Chances, by_class, chances, expected_yield, wrong_share
+from labelsieve.issues.estimate import Chances, by_class, chances, expected_yield, limited, wrong_share
 
 
 def sure(wrong: list[float]) -> Chances:
@@ -71,3 +71,16 @@ def test_labels_drawn_by_the_chances_stay_within_the_interval() -> None:
     share = wrong_share(sure(wrong.tolist()))
     inside = [share.low <= (draws.random(2000) < wrong).mean() <= share.high for _ in range(200)]
     assert 0.9 <= np.mean(inside) <= 0.99
+
+
+def test_where_networks_err_only_the_flagged_count_and_the_limit_gives_the_interval() -> None:
+    flagged = np.arange(100) < 10
+    found = limited(sure([1.0] * 10 + [0.5] * 40 + [0.0] * 50), flagged, 0.04, 0.2)
+    assert found.wrong.tolist() == flagged.astype(float).tolist()
+    share = wrong_share(found)
+    assert (share.share, share.low, share.high) == pytest.approx((0.1, 0.04, 0.2))
+    assert expected_yield(found, np.arange(100)).at(10) == pytest.approx((10, 4, 10))
+    nothing = limited(sure([0.5] * 4), np.zeros(4, bool), 0.0, 0.1)
+    assert wrong_share(nothing).share == 0 and wrong_share(nothing).high == pytest.approx(0.1)
+    none_left = limited(sure([0.5, 0.0]), np.array([True, False]), 0.1, 0.9)
+    assert wrong_share(none_left).share == 0.25

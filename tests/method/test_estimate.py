@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labelsieve.method.estimate import contradicted, estimate_noise, lag_behind, lambda_for, most_flagged, votes, wrong_shares
+from labelsieve.method.estimate import contradicted, estimate_noise, flag_limit, lag_behind, lambda_for, votes, wrong_shares
 from labelsieve.method.evidence import Evidence
 
 
@@ -100,10 +100,11 @@ def test_networks_that_err_more_than_labels_flag_no_more_than_the_estimate() -> 
     wrong = float((seen.labels != truth).double().mean())
     right = opinionated(seen, truth)
     assert contradicted([right, right]) == pytest.approx(wrong)
-    assert most_flagged([right, right]) == 1.0  # they contradict what is wrong, and nothing else
+    assert flag_limit([right, right]) is None  # they contradict what is wrong, and nothing else
     poor = opinionated(seen, torch.where(torch.arange(len(truth)) % 2 == 0, truth, (truth + 1) % 5))
     assert lag_behind([poor, poor], estimate_noise([poor, poor]))
-    assert most_flagged([poor, poor]) == pytest.approx(wrong, abs=0.03)
+    limit = flag_limit([poor, poor])
+    assert limit is not None and limit.share == pytest.approx(wrong, abs=0.03)
 
 
 def test_both_networks_speak_together() -> None:

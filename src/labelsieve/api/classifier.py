@@ -20,6 +20,7 @@ from labelsieve.api.labels import BadInput
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.engine.device import choose_device
 from labelsieve.method.algorithm import Epoch
+from labelsieve.method.estimate import flag_limit
 from labelsieve.runs.assemble import Parts, Rows
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.evidence import mean_probs
@@ -127,7 +128,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         """The same ranking as a run's issues.csv."""
         by_loss = torch.stack(epoch.by_loss).cpu().numpy()
         chances = torch.stack(epoch.by_prototype).cpu().numpy() if epoch.by_prototype else by_loss
-        ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned)
+        limit = flag_limit(epoch.seen)
+        ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned, limit)
         return IssueTable(
             id=ids,
             given_label=self.classes_[ranked.given],

@@ -25,6 +25,7 @@ from labelsieve.data.noisy_data import Truth
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Epoch, divide
+from labelsieve.method.estimate import flag_limit
 from labelsieve.method.stages import warm_up
 from labelsieve.runs.assemble import Rows, engine_for, learner_for, parts_for, recipe_for, rows_for, views_of
 from labelsieve.runs.config import Config, override
@@ -131,7 +132,8 @@ def by_labelsieve(task: Task) -> Ranking:
         wrong = wrong_labels(run.rows)
         watch = Watch(run.parts.engine.device)
         last = last_division(run, task.budget, watch.spent)
-        issues = label_issues(last, run.rows.data, run.parts.recipe, run.parts.learners, run.history, None)
+        limit = flag_limit(last.seen)
+        issues = label_issues(last, run.rows.data, run.parts.recipe, run.parts.learners, run.history, None, limit=limit)
         place = np.empty(len(issues.order))
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
         plain = torch.stack(last.by_prototype or last.by_loss).mean(0).cpu().numpy()

@@ -4,12 +4,19 @@ A label's chance to be wrong is 1 - label_score where the networks suggest anoth
 alone, averaged, find a quarter of clean labels wrong. The interval spans further opinions: what each network says by its
 prototypes, by its loss and by its own suggestion, and the sum over those labels alone for which both networks suggest the
 same class with a majority. It is widened by 1.96 standard deviations of the draw. All opinions can err together.
+
+Where the networks err more often than labels do (`limited`), only what is flagged counts, and the interval is that of the
+neighbours' estimate that set the limit.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+LIMITED = (
+    "The networks contradict more labels than can be wrong: here they err more often than labels do. So the interval is what the "
+    "neighbours of each sample say of its label at the end, and only the most suspicious so many are listed."
+)
 NORMAL = 1.96  # a normal variable leaves this many deviations once in twenty times
 MAJORITY = 0.5
 
@@ -66,6 +73,18 @@ def chances(
     own = ((1 - judges) * (predicted != given)).reshape(-1, len(score))
     sure = (predicted[0] == predicted[1]) & (confidence > MAJORITY)
     return Chances(wrong, np.concatenate([own, (wrong * sure)[None]]))
+
+
+def limited(found: Chances, flagged: np.ndarray, low: float, high: float) -> Chances:
+    """Only `flagged` (N,) labels may be wrong; the interval reaches from `low` to `high`, as shares of all labels.
+
+    Fewer: all of the flagged in proportion. More: labels that were not flagged as well, in proportion.
+    """
+    wrong, others = found.wrong * flagged, found.wrong * ~flagged
+    mean, more = wrong.mean(), max(high - wrong.mean(), 0.0)
+    fewest = wrong * min(low / mean, 1.0) if mean else wrong
+    most = wrong + others * min(more / others.mean(), 1.0) if others.any() else wrong
+    return Chances(wrong, np.stack([fewest, most]))
 
 
 def wrong_share(found: Chances) -> Share:

@@ -98,13 +98,13 @@ def lag_behind(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
     return len(seen[0]) >= ENOUGH and contradicted(seen) > found.high
 
 
-def most_flagged(seen: Sequence[Evidence]) -> float:
-    """The largest share of labels to call wrong: the estimate, made anew, where the networks lag behind; else all.
+def flag_limit(seen: Sequence[Evidence]) -> NoiseEstimate | None:
+    """How many labels to call wrong at most: the estimate, made anew, where the networks lag behind; None: no limit.
 
     What trained networks hold against labels that neighbours confirm is mostly their own errors: hard classes, a small network.
     """
     found = estimate_noise(seen)
-    return found.share if lag_behind(seen, found) else 1.0
+    return found if lag_behind(seen, found) else None
 
 
 def least_clean_for(high: float) -> float:

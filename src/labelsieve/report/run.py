@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from labelsieve.issues.estimate import Share, Yield
+from labelsieve.issues.estimate import LIMITED, Share, Yield
 from labelsieve.report.charts import Band, Curve, Group, heat_map, histogram, line_chart
 from labelsieve.report.markup import element, escape, percent
 from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, steps, table
@@ -72,6 +72,7 @@ class RunReport:
     kinds: dict[str, int]
     wrong: np.ndarray | None = None
     early: tuple[float, float, float] | None = None  # the estimate after the warm-up: share, low, high
+    limited: bool = False  # no more are listed than neighbours say are wrong
     accuracy: float | None = None  # percent on test pictures, last epoch
     corners: Sequence[Corner] = ()
     suspects: Sequence[Sequence[str]] = ()
@@ -131,7 +132,7 @@ def _found(data: RunReport) -> str:
         pairs.append((percent(float(data.wrong.mean())), "of the labels are known to be wrong"))
     rows = [(name, f"{number:,}", MEANING[name]) for name, number in data.actions.items()]
     kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
-    notes = [HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
+    notes = [LIMITED if data.limited else HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
     actions = table(("Suggested", "Labels", "Because"), rows, words=(0, 2))
     warned = "".join(paragraph(caution, "caution") for caution in data.cautions)
     return (

@@ -4,6 +4,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
+from labelsieve.issues.estimate import LIMITED
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.runs import atomic
 from labelsieve.runs.cautions import cautions
@@ -67,9 +68,13 @@ def _data(found: Findings, record: Record) -> str:
         made = f"{plain(config.data.noise)}: {_percent(float(found.made_wrong.mean()))} of the labels"
         lines.append(("wrong labels, made on purpose", made))
     how = (
-        "The estimate is the mean of 1 - label_score, counted where the networks suggest another class. The interval spans what "
-        "each network says by prototypes and by loss, and what remains where both are more than half sure of the same class, "
-        "widened by 1.96 standard deviations of the draw. It assumes that they do not all err in the same way."
+        LIMITED
+        if found.limited
+        else (
+            "The estimate is the mean of 1 - label_score, counted where the networks suggest another class. The interval spans what "
+            "each network says by prototypes and by loss, and what remains where both are more than half sure of the same class, "
+            "widened by 1.96 standard deviations of the draw. It assumes that they do not all err in the same way."
+        )
     )
     listed = sorted(range(len(found.classes)), key=lambda k: -found.shares[k].share)[:MOST_CLASSES]
     rows = [

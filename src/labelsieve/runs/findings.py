@@ -12,7 +12,7 @@ from labelsieve.data.noise_record import load as load_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.errors import ToolError
-from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, wrong_share
+from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, limited, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
@@ -34,6 +34,7 @@ class Findings:
     chances: Chances  # of each label to be wrong
     made_wrong: np.ndarray | None  # (N,) bool: where noise was made on purpose
     decided: np.ndarray  # (N,) bool: settled by people in an earlier round
+    limited: bool = False  # no more are listed than neighbours say are wrong, for the networks err more often than labels do
 
     @cached_property
     def share(self) -> Share:
@@ -125,8 +126,12 @@ def read_findings(folder: RunFolder) -> Findings:
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
     confidence = np.array(columns["suggested_confidence"])[back]
     wrong = chances(score, judges, given, predicted, suggested, confidence)
+    if "limit" in scores:
+        _, low, high = scores["limit"].tolist()
+        wrong = limited(wrong, is_issue, low, high)
     decided = np.array([action in LABELLING for action in columns["decided"]], bool)[back]
-    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made, decided)
+    limit = "limit" in scores
+    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made, decided, limit)
 
 
 def read_record(folder: RunFolder) -> Record:

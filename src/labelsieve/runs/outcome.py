@@ -12,7 +12,7 @@ from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.issues import reading
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.method.algorithm import Epoch
-from labelsieve.method.estimate import most_flagged
+from labelsieve.method.estimate import NoiseEstimate
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.runs import atomic, evidence
@@ -31,10 +31,11 @@ def label_issues(
     history: ScoreHistory,
     paths: Sequence[str] | None,
     pinned: torch.Tensor | None = None,
+    limit: NoiseEstimate | None = None,
 ) -> LabelIssues:
     """Ranked by `label_score`; the threshold is the one that divides. What is `pinned` (N,) is surely right: 1.
 
-    Where the networks contradict more labels than can be wrong, only as many are issues as are wrong by the estimate.
+    With a `limit` (`flag_limit`), only as many are issues as are wrong by it.
     """
     chances = label_score(epoch, learners, history)[None]
     if pinned is not None:
@@ -50,7 +51,7 @@ def label_issues(
         agree=evidence.agreement(epoch),
         paths=paths,
         evidence=evidence.columns(epoch, evidence.similarity(epoch, learners), history),
-        most=most_flagged(epoch.seen),
+        most=1.0 if limit is None else limit.share,
     )
 
 
@@ -67,8 +68,18 @@ def write_parquet(folder: RunFolder) -> None:
         atomic.write_file(folder.issues_parquet, lambda draft: reading.write_parquet(columns, draft))
 
 
-def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, learners: Sequence[Learner], history: ScoreHistory) -> None:
-    """Everything per sample, row i for sample i: (2, N) for the two networks, (N,) or (N, 5) for both, (S, 2, N) over time."""
+def write_scores(
+    folder: RunFolder,
+    epoch: Epoch,
+    data: NoisyData,
+    learners: Sequence[Learner],
+    history: ScoreHistory,
+    limit: NoiseEstimate | None = None,
+) -> None:
+    """Everything per sample, row i for sample i: (2, N) for the two networks, (N,) or (N, 5) for both, (S, 2, N) over time.
+
+    Where a `limit` bounds the issues, also its share with its interval: `limit` (3,).
+    """
 
     def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
         return torch.stack(list(tensors)).cpu().numpy()
@@ -83,6 +94,8 @@ def write_scores(folder: RunFolder, epoch: Epoch, data: NoisyData, learners: Seq
         "confidence": both([seen.probs.max(1).values for seen in epoch.seen]),
     }
     arrays |= {"networks_agree": evidence.agreement(epoch), **evidence.top_classes(evidence.mean_probs(epoch))}
+    if limit is not None:
+        arrays["limit"] = np.array([limit.share, limit.low, limit.high])
     similar = evidence.similarity(epoch, learners)
     if similar is not None:
         arrays["by_prototype"] = both(epoch.by_prototype)

@@ -46,6 +46,7 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
         matrix=found.matrix,
         expected=found.expected,
         early=None if record.estimate is None else (record.estimate["share"], record.estimate["low"], record.estimate["high"]),
+        limited=found.limited,
         score=found.score,
         loss=found.loss,
         is_issue=found.is_issue,

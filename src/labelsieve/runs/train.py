@@ -16,6 +16,7 @@ from labelsieve.data import noise as label_noise
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
+from labelsieve.method.estimate import flag_limit
 from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Rows, rows_for
@@ -229,8 +230,9 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
     """Scores, issues and model as they stand; in the warm-up, and of a draw of the samples, there is only a model."""
     if epoch.seen and not epoch.rows:
         learners, paths = run.parts.learners, run.rows.collection.paths
-        write_scores(run.folder, epoch, run.rows.data, learners, run.history)
-        found = label_issues(epoch, run.rows.data, run.parts.recipe, learners, run.history, paths, run.parts.pinned)
+        data, recipe, limit = run.rows.data, run.parts.recipe, flag_limit(epoch.seen)
+        write_scores(run.folder, epoch, data, learners, run.history, limit)
+        found = label_issues(epoch, data, recipe, learners, run.history, paths, run.parts.pinned, limit)
         issues = found.with_decisions(run.rows.decided)
         write_issues(run.folder, issues)
         run.folder.write_arrays(run.folder.neighbours, neighbours(epoch, issues))

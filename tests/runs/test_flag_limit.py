@@ -1,0 +1,57 @@
+"""Where networks err more often than labels: how many are listed, and what the report, the card and the classifier say of it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from labelsieve import NoisyLabelClassifier
+from labelsieve.issues.estimate import LIMITED
+from labelsieve.method.estimate import NoiseEstimate
+from labelsieve.runs.findings import read_findings
+from labelsieve.runs.reporting import run_report
+from labelsieve.runs.train import begin, drive
+from runs.tiny import arrays_file, pictures, tiny_config
+
+
+def limit(seen: object) -> NoiseEstimate:
+    return NoiseEstimate(0.05, 0.02, 0.2, (0.05,) * 3)
+
+
+def finished(path: Path) -> Path:
+    source = arrays_file(path / "a.npz", **pictures(80))
+    run = begin(path / "run", tiny_config(source, data__noise="sym:0.4"))
+    for _ in drive(run):
+        pass
+    return run.folder.path
+
+
+def test_a_limit_bounds_the_list_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from labelsieve.runs.folder import RunFolder
+
+    (tmp_path / "free").mkdir()
+    free = read_findings(RunFolder.open(finished(tmp_path / "free")))
+    monkeypatch.setattr("labelsieve.runs.train.flag_limit", limit)
+    (tmp_path / "bound").mkdir()
+    path = finished(tmp_path / "bound")
+    bound = read_findings(RunFolder.open(path))
+    assert not free.limited and bound.limited
+    assert free.is_issue.sum() > 4 and bound.is_issue.sum() == 4  # of 80
+    assert (free.score == bound.score).all() and (free.order == bound.order).all()  # the ranking stays
+    assert set(np.flatnonzero(bound.is_issue)) == set([i for i in free.order if free.is_issue[i]][:4])
+    assert bound.share.share <= 0.05 and bound.share.low <= 0.02 and bound.share.high >= 0.15
+    report, _ = run_report(path)
+    assert report.limited and report.actions["keep"] == 76
+    assert LIMITED in (path / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_classifier_is_bound_by_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(120) % 2
+    given = np.where(np.arange(120) < 24, 1 - truth, truth)
+    samples = 3 * np.eye(2)[truth] + rng.normal(size=(120, 2))
+    free = NoisyLabelClassifier(epochs=6, random_state=0).fit(samples, given)
+    monkeypatch.setattr("labelsieve.api.classifier.flag_limit", limit)
+    bound = NoisyLabelClassifier(epochs=6, random_state=0).fit(samples, given)
+    assert free.issues_.is_label_issue.sum() > bound.issues_.is_label_issue.sum() == 6
+    assert (free.clean_probability_ == bound.clean_probability_).all()
