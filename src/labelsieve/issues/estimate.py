@@ -3,10 +3,8 @@
 A label's chance to be wrong is 1 - label_score where the networks suggest another class, and 0 where they confirm it: scores
 alone, averaged, find a quarter of clean labels wrong. The interval spans further opinions: what each network says by its
 prototypes, by its loss and by its own suggestion, and the sum over those labels alone for which both networks suggest the
-same class with a majority. It is widened by 1.96 standard deviations of the draw. All opinions can err together.
-
-Where the networks err more often than labels do (`limited`), only what is flagged counts, and the interval is that of the
-neighbours' estimate that set the limit.
+same class with a majority. It is widened by 1.96 standard deviations of the draw. All opinions can err together;
+where networks are known to err more often than labels do, `limited` counts the flagged ones only.
 """
 
 from dataclasses import dataclass
