@@ -13,17 +13,18 @@ from torch import Tensor
 
 from labelsieve.errors import ToolError
 from labelsieve.method import algorithm, diagnostics
+from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
 from labelsieve.runs.train import begin, drive, take_up
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 
 def poisoned(train: Callable[..., Tensor], epoch: int) -> Callable[..., Tensor]:
-    """Training whose second step of one epoch has no finite loss."""
+    """Training of the first network whose second step of one epoch has no finite loss."""
 
-    def step(*arguments: object) -> Tensor:
-        terms = train(*arguments)
-        if arguments[5] == epoch:
+    def step(learner: Learner, *arguments: object) -> Tensor:
+        terms = train(learner, *arguments)
+        if learner.number == 0 and arguments[4] == epoch:
             terms[1] = torch.nan
         return terms
 

@@ -11,6 +11,11 @@ from labelsieve.runs.cautions import cautions
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
+HOW = (
+    "The estimate is the mean of 1 - label_score, counted where the networks suggest another class. The interval spans what "
+    "each network says by prototypes and by loss, and what remains where both are more than half sure of the same class, "
+    "widened by 1.96 standard deviations of the draw. It assumes that they do not all err in the same way."
+)
 MOST_CLASSES = 50
 MEASURES = {
     "auc_loss": "ranking of right above wrong labels by loss (AUC)",
@@ -67,15 +72,7 @@ def _data(found: Findings, record: Record) -> str:
     if found.made_wrong is not None:
         made = f"{plain(config.data.noise)}: {_percent(float(found.made_wrong.mean()))} of the labels"
         lines.append(("wrong labels, made on purpose", made))
-    how = (
-        LIMITED
-        if found.limited
-        else (
-            "The estimate is the mean of 1 - label_score, counted where the networks suggest another class. The interval spans what "
-            "each network says by prototypes and by loss, and what remains where both are more than half sure of the same class, "
-            "widened by 1.96 standard deviations of the draw. It assumes that they do not all err in the same way."
-        )
-    )
+    how = LIMITED if found.limited else HOW
     listed = sorted(range(len(found.classes)), key=lambda k: -found.shares[k].share)[:MOST_CLASSES]
     rows = [
         (
