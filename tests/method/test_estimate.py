@@ -107,6 +107,13 @@ def test_networks_that_err_more_than_labels_flag_no_more_than_the_estimate() -> 
     assert limit is not None and limit.share == pytest.approx(wrong, abs=0.03)
 
 
+@pytest.mark.parametrize("block", [7, 3000, 100_000])
+def test_blocks_count_every_row_once(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, truth = clouds(0.1, 1.0)
+    monkeypatch.setattr("labelsieve.method.estimate.BLOCK", block)
+    assert contradicted([opinionated(seen, truth)] * 2) == float((seen.labels != truth).double().mean())
+
+
 def test_both_networks_speak_together() -> None:
     seen, truth = clouds(0.0, 1.0)
     sure, unsure = opinionated(seen, truth), opinionated(seen, (truth + 1) % 5)

@@ -18,6 +18,7 @@ from labelsieve.method.streams import seeded
 
 Z95 = 1.96
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
+BLOCK = 32_768  # rows looked at in one go
 ENOUGH = 2_000  # labels: fewer are learnt by heart in the warm-up, wrong ones too, and the estimate says little
 SUREST = (0.1, 0.25, 0.5)  # shares of each class that count as sure: the middle one estimates, the others show how firm it is
 
@@ -86,8 +87,12 @@ def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tu
 
 def contradicted(seen: Sequence[Evidence]) -> float:
     """The share of labels that both networks together would not have given."""
-    together = torch.stack([evidence.probs for evidence in seen]).sum(0)
-    return float((together.argmax(1) != seen[0].labels).double().mean())
+    labels, count = seen[0].labels, 0
+    for first in range(0, len(labels), BLOCK):  # (N, K) of both may be large
+        rows = slice(first, first + BLOCK)
+        together = torch.stack([evidence.probs[rows] for evidence in seen]).sum(0)
+        count += int((together.argmax(1) != labels[rows]).sum())
+    return count / max(len(labels), 1)
 
 
 def lag_behind(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
