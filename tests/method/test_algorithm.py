@@ -87,6 +87,27 @@ def test_plain_epochs_divide_for_the_record_and_train_as_the_warm_up_does() -> N
         assert all(torch.equal(value, same[name]) for name, value in state.items())
 
 
+def test_networks_that_have_caught_up_go_on_mixed() -> None:
+    run, long = tiny(), tiny()
+    run.recipe = replace(run.recipe, mixed=False, caught_up=1.0)  # never more than all labels are contradicted
+    epochs, expected = list(run.epochs()), list(long.epochs())
+    assert [e.phase for e in epochs] == [e.phase for e in expected]
+    for one, other in zip(run.learners, long.learners):
+        state, same = one.network.state_dict(), other.network.state_dict()
+        assert all(torch.equal(value, same[name]) for name, value in state.items())
+
+
+def test_of_draws_each_network_counts_its_own() -> None:
+    """What one contradicts in its rows has nothing to do with what the other sees in others."""
+    run = tiny()
+    *_, last = run.epochs()
+    seen = last.seen[0]
+    right, wrong = (replace(seen, probs=torch.eye(seen.classes)[(seen.labels + step) % seen.classes]) for step in (0, 1))
+    rows = (torch.arange(60), torch.arange(60))
+    assert algorithm._contradicted(algorithm.Judged((right, wrong), (), (), rows)) == 0.5
+    assert algorithm._contradicted(algorithm.Judged((right, right), (), ())) == 0
+
+
 def test_prototypes_learn_from_the_peers_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ruling 1: X^GMM(r) is the peer's, also in the final division, and judged after learning."""
     run = tiny(mixture_threshold=0.4)

@@ -69,6 +69,8 @@ def test_labels_that_may_all_be_right_are_learnt_as_they_are_by_networks_that_la
     for other in (evidence(0.0), evidence(0.2, known=0.8), evidence(0.0, count=600, known=0.8)):
         found = decide(config, [other])
         assert found.mixed and decided(config, found).mixed and "lambda_u" in found.words()
+    assert decided(config, poor).caught_up == poor.estimate.high
+    assert decided(override(config, {"training.mixed": False}), poor).caught_up < 0  # to the end
     told = override(config, {"training.mixed": True})
     assert decide(told, [evidence(0.0, known=0.8)]).mixed
     assert not decide(override(config, {"training.mixed": False}), [evidence(0.3)]).mixed

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from labelsieve.method.estimate import contradicted
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
@@ -63,7 +64,7 @@ def learn(
             yield Epoch(epoch, "warm-up", finite(losses, epoch, learners))
             continue
         judged = stage_one(learners, recipe, epoch, engine, pinned)
-        if not recipe.mixed:
+        if not recipe.mixed and _contradicted(judged) > recipe.caught_up:
             losses = [warm_up(learner, recipe, epoch, engine) for learner in learners]
             yield Epoch(epoch, "plain", finite(losses, epoch, learners), *judged)
             continue
@@ -99,6 +100,12 @@ class Judged(NamedTuple):
     by_loss: tuple[Tensor, ...]
     by_prototype: tuple[Tensor, ...]
     rows: tuple[Tensor, ...] = ()
+
+
+def _contradicted(judged: Judged) -> float:
+    """The share of labels that the networks would not have given: together, or each of its own draw."""
+    each = [[seen] for seen in judged.seen] if judged.rows else [judged.seen]
+    return sum(contradicted(seen) for seen in each) / len(each)
 
 
 def stage_one(learners: Sequence[Learner], recipe: Recipe, epoch: int, engine: Engine, pinned: Tensor | None = None) -> Judged:

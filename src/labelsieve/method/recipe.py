@@ -29,7 +29,8 @@ class Recipe:
     mixture_threshold: float = 0.5
     tau: float = 0.5
     least_clean: float = 0.0  # at least this share of the labels is taken as clean
-    mixed: bool = True  # False: cross-entropy on all labels to the end; divisions are made, and nothing follows from them
+    mixed: bool = True  # False: cross-entropy on all labels; divisions are made, and nothing follows from them,
+    caught_up: float = -1.0  # until the networks contradict no more labels than this share: such epochs are mixed
     strong_views: bool = True  # False: mixed pictures are the weak views, as in DivideMix
     sampler: Sampler = field(default_factory=EveryRow)  # which rows an epoch sees
     seed: int = 0

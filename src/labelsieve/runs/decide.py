@@ -20,10 +20,10 @@ from labelsieve.runs.config import Config
 
 WIDE = 0.2  # an interval of so many points says that the networks know the classes poorly
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
-NEARLY_NONE = 0.02  # an interval that begins below it holds what a clean set would show
+NEARLY_NONE = 0.05  # an interval that begins below it may be that of a clean set
 
 
-PLAIN = "labels stand as they are, plain epochs go on (mixed ones with --set training.mixed=true)"
+PLAIN = "plain epochs go on until the networks know as many labels as are right (mixed ones with --set training.mixed=true)"
 DOUBT = (
     ". Do not trust this estimate: the networks know the classes poorly after the warm-up (few pictures, hard classes, or a "
     "short warm-up: --set training.warmup=N)"
@@ -96,7 +96,10 @@ def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
 
 
 def mixes(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
-    """Not where the labels may all be right and the networks have not learnt them yet: there mixing only slows them down."""
+    """Not where the labels may all be right and the networks have not learnt them yet: there mixing only slows them down.
+
+    Once they have, epochs are mixed, for they would go on with the wrong ones.
+    """
     return found.low >= NEARLY_NONE or not lag_behind(seen, found)
 
 
@@ -119,4 +122,5 @@ def decided(config: Config, decision: Decision) -> Recipe:
         mixture_threshold=decision.mixture_threshold,
         least_clean=decision.least_clean,
         mixed=decision.mixed,
+        caught_up=decision.estimate.high if config.training.mixed is None else recipe.caught_up,
     )
