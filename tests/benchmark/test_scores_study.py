@@ -13,7 +13,7 @@ from labelsieve.benchmark.scores_study import CHOSEN, Trail, candidates, judged,
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.label_score import label_score, remember_shares
+from labelsieve.runs.label_score import label_score, remember_division
 from runs.tiny import SETTINGS, arrays_file
 
 
@@ -62,7 +62,7 @@ def test_the_chosen_candidate_is_what_a_run_writes() -> None:
     for epoch in range(1, 4):
         by_loss, by_prototype = (tuple(torch.from_numpy(table[epoch])) for table in (trail.by_loss, trail.by_prototype))
         last = Epoch(epoch, "final", (), seen, by_loss, by_prototype)
-        remember_shares(history, last, learners)
+        remember_division(history, last, learners)
     assert label_score(last, learners, history).tolist() == pytest.approx(candidates(trail)[CHOSEN].tolist(), abs=1e-3)
 
 

@@ -10,7 +10,7 @@ import torch
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.history import RECENT, ScoreHistory
-from labelsieve.runs.label_score import geometric_mean, label_score, remember_shares, shares_of_given
+from labelsieve.runs.label_score import geometric_mean, label_score, remember_division, shares_of_given
 
 # Prototypes that favour class 0 three to one for the first sample, and class 1 evenly for the second.
 SCORES = torch.tensor([[1.0986123, 0.0], [0.0, 0.0]])
@@ -30,14 +30,14 @@ def last_epoch(by_prototype: bool = True, first: float = 0.8) -> Epoch:
 
 def test_networks_and_prototypes_have_equal_say() -> None:
     history = ScoreHistory(2, 1)
-    remember_shares(history, last_epoch(), LEARNERS)
+    remember_division(history, last_epoch(), LEARNERS)
     assert history.recent[0].tolist() == pytest.approx([(0.8 * 0.75) ** 0.5, (0.1 * 0.5) ** 0.5], abs=1e-3)
     assert history.first is not None and history.first.tolist() == pytest.approx([0.75, 0.5], abs=1e-3)
 
 
 def test_without_prototypes_the_networks_speak_alone() -> None:
     history = ScoreHistory(2, 1)
-    remember_shares(history, last_epoch(by_prototype=False), LEARNERS)
+    remember_division(history, last_epoch(by_prototype=False), LEARNERS)
     assert history.recent[0].tolist() == pytest.approx([0.8, 0.1], abs=1e-3) and history.first is None
 
 

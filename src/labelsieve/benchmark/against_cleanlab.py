@@ -29,7 +29,7 @@ from labelsieve.method.estimate import flag_limit
 from labelsieve.method.stages import warm_up
 from labelsieve.runs.assemble import Rows, engine_for, learner_for, parts_for, recipe_for, rows_for, views_of
 from labelsieve.runs.config import Config, override
-from labelsieve.runs.label_score import remember_shares
+from labelsieve.runs.label_score import remember_division
 from labelsieve.runs.outcome import label_issues
 from labelsieve.runs.train import Run, begin, drive, settled
 
@@ -157,8 +157,7 @@ def last_division(run: Run, budget: float | None, clock: Callable[[], float]) ->
         return seen[-1]
     parts = run.parts
     last = Epoch(run.epoch, "final", (), *divide(parts.learners, parts.recipe, parts.engine, parts.pinned))
-    run.history.add(last.index, last.by_loss, last.by_prototype)
-    remember_shares(run.history, last, parts.learners)
+    remember_division(run.history, last, parts.learners)
     return last
 
 

@@ -11,6 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+HOW = (
+    "Estimated as the mean of 1 − label score, counted where the networks suggest another class. The interval spans what each "
+    "network says, by prototypes and by loss, and what remains where both are more than half sure of the same class; it is "
+    "widened by what chance alone would do. It is a guide and no guarantee: all of them can err in the same way."
+)
 LIMITED = (
     "The networks contradict more labels than can be wrong: here they err more often than labels do. So the interval is what the "
     "neighbours of each sample say of its label at the end, and only the most suspicious so many are listed."

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from labelsieve.issues.estimate import LIMITED, Share, Yield
+from labelsieve.issues.estimate import HOW, LIMITED, Share, Yield
 from labelsieve.report.charts import Band, Curve, Group, heat_map, histogram, line_chart
 from labelsieve.report.markup import element, escape, percent
 from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, steps, table
@@ -13,11 +13,6 @@ from labelsieve.report.page import Section, Suspect, commands, facts, figure, ga
 MOST_ROWS = 40  # of a table by class
 MOST_LEFT_OUT = 30
 MILESTONES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
-HOW = (
-    "Estimated as the mean of 1 − label score, counted where the networks suggest another class. The interval spans what each "
-    "network says, by prototypes and by loss, and what remains where both are more than half sure of the same class; it is "
-    "widened by what chance alone would do. It is a guide and no guarantee: all of them can err in the same way."
-)
 MAIN_SETTINGS = (
     "method",
     "cleaner",

@@ -150,7 +150,10 @@ def _small_job(cleaner: str) -> Job:
         "training.warmup": SMALL_WARMUP,
         "training.batch": 32,
         "training.warmup_batch": 32,
-        "training.lambda_u": 25.0,  # as DivideMix has it at 50 % noise
+        "training.lambda_u": 25.0,  # as DivideMix has it at 50 % noise; and as the paper has it, not the preset for short runs:
+        "training.beta": 4.0,
+        "training.mixed": True,
+        "views.policy": "auto",
         "cleaning.mixture_threshold": 0.5,
         "cleaning.mixture_memory": 1,
     }

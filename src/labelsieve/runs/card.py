@@ -4,18 +4,13 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from labelsieve.issues.estimate import LIMITED
+from labelsieve.issues.estimate import HOW, LIMITED
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.runs import atomic
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
-HOW = (
-    "The estimate is the mean of 1 - label_score, counted where the networks suggest another class. The interval spans what "
-    "each network says by prototypes and by loss, and what remains where both are more than half sure of the same class, "
-    "widened by 1.96 standard deviations of the draw. It assumes that they do not all err in the same way."
-)
 MOST_CLASSES = 50
 MEASURES = {
     "auc_loss": "ranking of right above wrong labels by loss (AUC)",

@@ -8,7 +8,7 @@ from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up
 from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.label_score import remember_shares
+from labelsieve.runs.label_score import remember_division
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,7 @@ def train_in_memory(config: Config, rows: Rows) -> Trained:
             for learner in parts.learners:
                 learner.teacher.memory = decision.mixture_memory
         for last in learn(parts.learners, parts.recipe, parts.engine, parts.prior, start, parts.pinned):
-            if last.seen and not last.rows:
-                history.add(last.index, last.by_loss, last.by_prototype)
-                remember_shares(history, last, parts.learners)
+            remember_division(history, last, parts.learners)
     except Diverged as error:
         raise ToolError(f"{error}; try a lower learning rate, such as lr={config.training.lr / 4:g}") from None
     return Trained(parts, last, decision, history)

@@ -29,8 +29,11 @@ def label_score(epoch: Epoch, learners: Sequence[Learner], history: ScoreHistory
     return score
 
 
-def remember_shares(history: ScoreHistory, epoch: Epoch, learners: Sequence[Learner]) -> None:
-    """After every division of all samples."""
+def remember_division(history: ScoreHistory, epoch: Epoch, learners: Sequence[Learner]) -> None:
+    """Into the history with what this epoch said of all samples; a warm-up epoch says nothing, a draw is not every sample."""
+    if not epoch.seen or epoch.rows:
+        return
+    history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
     shares = shares_of_given(epoch, learners)
     history.remember(geometric_mean(shares), shares[1] if len(shares) > 1 else None)
 

@@ -29,7 +29,7 @@ from labelsieve.runs.early import write_early_losses
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.label_score import remember_shares
+from labelsieve.runs.label_score import remember_division
 from labelsieve.runs.measure import Measure
 from labelsieve.runs.neighbours import neighbours
 from labelsieve.runs.outcome import label_issues, write_issues, write_scores
@@ -129,10 +129,7 @@ def drive(
             if epoch.seen and epoch.index == run.parts.recipe.warmup:
                 write_early_losses(run.folder, epoch, run.rows.data, run.rows.truth)
             seconds, began = clock() - began, clock()
-            if not epoch.rows:  # a draw is not every sample
-                run.history.add(epoch.index, epoch.by_loss, epoch.by_prototype)
-                if epoch.seen:
-                    remember_shares(run.history, epoch, run.parts.learners)
+            remember_division(run.history, epoch, run.parts.learners)
             run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
             run.metrics.append(record)
             run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
