@@ -113,3 +113,14 @@ def test_reasons_say_what_decided(row: dict[str, object], words: str) -> None:
 def test_signs_can_be_replaced_without_touching_the_rest() -> None:
     made = replace(signs(WRONG), agree=np.array([False, True]))
     assert actions(made, kinds(made)).tolist() == ["review", "keep"]
+
+
+def test_a_label_that_networks_confirm_is_doubted_by_what_is_usual() -> None:
+    """Contradicted: by the threshold. Confirmed: by it too, or by half of the usual score where all scores are low."""
+    differs = np.array([True, True, False, False, False])
+    usual = np.array([0.5, 0.51, 0.95, 0.5, 0.48])  # of the confirmed: 0.5, so that 0.25 counts
+    assert rules.doubted(usual, 0.5, differs).tolist() == [True, False, False, False, False]
+    high = np.array([0.5, 0.51, 0.99, 0.96, 0.47])  # 0.96, and the threshold is above 0.48
+    assert rules.doubted(high, 0.5, differs).tolist() == [True, False, False, False, True]
+    assert rules.doubted(high, 0.4, differs).tolist() == [False] * 5
+    assert rules.doubted(high, 0.5, np.ones(5, bool)).tolist() == [True, False, False, False, True]  # nothing is confirmed

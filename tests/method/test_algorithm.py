@@ -97,6 +97,28 @@ def test_networks_that_have_caught_up_go_on_mixed() -> None:
         assert all(torch.equal(value, same[name]) for name, value in state.items())
 
 
+def test_once_begun_mixing_goes_on_and_late_it_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contradictions of epochs 2 to 5; mixing may begin while half of the epochs at the full rate, 2 to 7, are ahead."""
+
+    def phases(shares: list[float], start: int = 0, before: Tiny | None = None) -> tuple[list[str], Tiny]:
+        run = tiny(lr_drop_epoch=8)
+        run.recipe = replace(run.recipe, mixed=False, caught_up=0.1)
+        if before is not None:
+            for one, other in zip(run.learners, before.learners):
+                one.load_state_dict(other.state_dict())
+        monkeypatch.setattr(algorithm, "_contradicted", lambda judged: shares.pop(0))
+        return [epoch.phase for epoch in run.epochs(start)][:-1], run
+
+    mixed = ["mixture", "mixture", "prototypes"]
+    begun, _ = phases([0.1])  # only asked until it has begun
+    assert begun[2:] == ["mixture", "mixture", "prototypes", "prototypes"]
+    assert phases([0.2, 0.1])[0][2:] == ["plain", *mixed[1:], "prototypes"]
+    late, _ = phases([0.2, 0.2, 0.2])  # epoch 5 is too late
+    assert late[2:] == ["plain"] * 4
+    _, half = phases([0.1])
+    assert phases([], start=4, before=half)[0] == ["prototypes", "prototypes"]  # a run taken up knows that it has begun
+
+
 def test_of_draws_each_network_counts_its_own() -> None:
     """What one contradicts in its rows has nothing to do with what the other sees in others."""
     run = tiny()

@@ -381,26 +381,3 @@ def test_evidence_of_uneven_columns_is_refused() -> None:
     seen, _ = evidence()
     with pytest.raises(ValueError, match="599 losses"):
         replace(seen, losses=seen.losses[:-1])
-
-
-def test_the_prototypes_prior_is_bayes_rule() -> None:
-    seen, _ = evidence()
-    even, rare = PrototypeCleaner(dim=8), PrototypeCleaner(dim=8, prior=0.1)
-    even.learn(seen)
-    rare.learn(seen)
-    likelihood = torch.special.logit(even.judge(seen).double())
-    expected = torch.special.expit(likelihood + np.log(0.1 / 0.9))
-    assert torch.allclose(rare.judge(seen).double(), expected, atol=1e-6)
-
-
-def test_the_prototypes_memory_is_the_mean_of_the_last_scores() -> None:
-    plain, remembering = PrototypeCleaner(dim=8), PrototypeCleaner(dim=8, memory=3)
-    scores = []
-    for seed in range(5):
-        seen = replace(evidence(seed)[0], labels=evidence()[0].labels)
-        plain.learn(seen)
-        remembering.learn(seen)
-        scores.append(plain.judge(seen))
-        assert torch.allclose(remembering.judge(seen), torch.stack(scores[-3:]).mean(0), atol=1e-6)
-    fewer, _ = evidence(9, n=50)
-    assert torch.allclose(remembering.judge(fewer), plain.judge(fewer), atol=1e-6)  # others have no past here

@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from labelsieve.method.estimate import contradicted, estimate_noise, flag_limit, lag_behind, lambda_for, votes, wrong_shares
+from labelsieve.method.estimate import (
+    NEARLY_NONE,
+    contradicted,
+    estimate_noise,
+    flag_limit,
+    lag_behind,
+    lambda_for,
+    votes,
+    wrong_shares,
+)
 from labelsieve.method.evidence import Evidence
 
 
@@ -105,6 +114,19 @@ def test_networks_that_err_more_than_labels_flag_no_more_than_the_estimate() -> 
     assert lag_behind([poor, poor], estimate_noise([poor, poor]))
     limit = flag_limit([poor, poor])
     assert limit is not None and limit.share == pytest.approx(wrong, abs=0.03)
+
+
+def test_where_all_labels_may_be_right_no_more_are_flagged_than_the_estimate_says() -> None:
+    """Clean labels, and networks that contradict a little more of them than neighbours do, if less than can be wrong."""
+    seen, truth = clouds(0.02, 1.0)
+    found = estimate_noise([seen, seen])
+    assert found.low < NEARLY_NONE and found.share < found.high
+    between = (found.share + found.high) / 2
+    erring = opinionated(seen, torch.where(torch.arange(len(truth)) < between * len(truth), (seen.labels + 1) % 5, seen.labels))
+    assert found.share < contradicted([erring, erring]) < found.high
+    assert not lag_behind([erring, erring], found)
+    limit = flag_limit([erring, erring])
+    assert limit is not None and limit.share == found.share
 
 
 @pytest.mark.parametrize("block", [7, 3000, 100_000])

@@ -10,7 +10,7 @@ import torch
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.history import RECENT, ScoreHistory
-from labelsieve.runs.label_score import geometric_mean, label_score, remember_division, shares_of_given
+from labelsieve.runs.label_score import among_ten, geometric_mean, label_score, remember_division, shares_of_given
 
 # Prototypes that favour class 0 three to one for the first sample, and class 1 evenly for the second.
 SCORES = torch.tensor([[1.0986123, 0.0], [0.0, 0.0]])
@@ -85,3 +85,13 @@ def test_the_latest_shares_survive_a_checkpoint() -> None:
         history.remember(torch.tensor([value, value]))
     again.load_state_dict(history.state_dict())
     assert torch.equal(torch.stack(again.recent), torch.stack(history.recent))
+
+
+@pytest.mark.parametrize("classes", [2, 10, 100, 1000])
+def test_a_share_means_the_same_whatever_the_number_of_classes(classes: int) -> None:
+    """A class that is e^3 times as likely as each of the others: against nine of them, however many there are."""
+    scores = torch.zeros(1, classes)
+    scores[0, 0] = 3.0
+    share = scores.softmax(1)[:, 0]
+    others = min(classes, 10) - 1
+    assert among_ten(share, classes).item() == pytest.approx(float(torch.e**3 / (torch.e**3 + others)), abs=1e-5)

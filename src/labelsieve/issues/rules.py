@@ -15,6 +15,8 @@ RELABEL_SCORE = 0.2  # at most
 RELABEL_CONFIDENCE = 0.7  # at least
 # Two classes are possible when the second is at least so large a part of the first.
 AMBIGUOUS_RATIO = 0.5
+# A label that the networks would give too is doubted only when its score is below this part of what such labels usually have.
+CONFIRMED_RATIO = 0.5
 # A picture is like none of the classes when no prototype claims it and the networks are far less sure than of fine ones.
 NONE_CHANCE = 0.5  # the best prototype's chance, at most
 NONE_CONFIDENCE = 1 / 3  # below this part of the median confidence of the fine labels
@@ -30,13 +32,23 @@ class Signs:
     """What the rules look at, (N,) each. `best_chance` is NaN where there are no prototypes."""
 
     score: np.ndarray
-    doubted: np.ndarray  # bool: the score is not above the run's threshold
+    doubted: np.ndarray  # bool: the score is too low, see `doubted`
     differs: np.ndarray  # bool: another class than the given one is suggested
     agree: np.ndarray  # bool: both networks suggest the same class
     confidence: np.ndarray  # of the suggested class
     second_confidence: np.ndarray  # of the class after it
     best_chance: np.ndarray  # of the nearest prototype, whichever class it is of
     excused: np.ndarray  # bool: whatever the networks say, they err more often than labels do, and others are more suspicious
+
+
+def doubted(score: np.ndarray, tau: float, differs: np.ndarray) -> np.ndarray:
+    """(N,) bool: the score is not above `tau`, nor, where the networks say the same as the label, near the usual one.
+
+    With many classes and few samples of each all scores are low, and that of a right label says little by itself.
+    """
+    usual = float(np.median(score[~differs])) if (~differs).any() else 1.0
+    found: np.ndarray = score <= np.where(differs, tau, min(tau, CONFIRMED_RATIO * usual))
+    return found
 
 
 def kinds(signs: Signs) -> np.ndarray:

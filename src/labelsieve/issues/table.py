@@ -78,7 +78,8 @@ class LabelIssues:
         first, second = self.confidence.T
         differs = self.predicted != self.given
         excused = np.zeros(len(self.given), bool) if self.excused is None else self.excused
-        return rules.Signs(self.score, self.score <= self.tau, differs, self.agree, first, second, best, excused)
+        doubted = rules.doubted(self.score, self.tau, differs)
+        return rules.Signs(self.score, doubted, differs, self.agree, first, second, best, excused)
 
     @cached_property
     def kind(self) -> np.ndarray:

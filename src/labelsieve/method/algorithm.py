@@ -64,7 +64,7 @@ def learn(
             yield Epoch(epoch, "warm-up", finite(losses, epoch, learners))
             continue
         judged = stage_one(learners, recipe, epoch, engine, pinned)
-        if not recipe.mixed and _contradicted(judged) > recipe.caught_up:
+        if not _mixes(learners, recipe, epoch, judged):
             losses = [warm_up(learner, recipe, epoch, engine) for learner in learners]
             yield Epoch(epoch, "plain", finite(losses, epoch, learners), *judged)
             continue
@@ -79,6 +79,8 @@ def learn(
             rows = judged.rows[peer] if judged.rows else None
             clean = taken(chances[peer], threshold, at(pinned, rows), recipe.least_clean)
             divisions.append(Division(weighed(chances[peer], clean, threshold, recipe.least_clean), clean.cpu(), rows))
+        for learner in learners:
+            learner.has_mixed = True
         # Nothing comes back to the host until both have trained: it plans the second's epoch while a device trains the first.
         losses = [
             train(learners[r], learners[peer], division, prior, recipe, epoch, engine)  # line 24
@@ -100,6 +102,16 @@ class Judged(NamedTuple):
     by_loss: tuple[Tensor, ...]
     by_prototype: tuple[Tensor, ...]
     rows: tuple[Tensor, ...] = ()
+
+
+def _mixes(learners: Sequence[Learner], recipe: Recipe, epoch: int, judged: Judged) -> bool:
+    """Always, or once the networks have caught up with labels that may all be right, if there is time. What has begun goes on.
+
+    Mixed epochs make networks contradict more labels at first, so that without a memory they would take turns with plain ones.
+    """
+    if recipe.mixed or learners[0].has_mixed:
+        return True
+    return recipe.may_begin_to_mix(epoch) and _contradicted(judged) <= recipe.caught_up
 
 
 def _contradicted(judged: Judged) -> float:

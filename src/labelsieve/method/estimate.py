@@ -20,6 +20,7 @@ Z95 = 1.96
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
 BLOCK = 32_768  # rows looked at in one go
 ENOUGH = 2_000  # labels: fewer are learnt by heart in the warm-up, wrong ones too, and the estimate says little
+NEARLY_NONE = 0.05  # an interval that begins below it may be that of a clean set
 SUREST = (0.1, 0.25, 0.5)  # shares of each class that count as sure: the middle one estimates, the others show how firm it is
 
 
@@ -107,9 +108,11 @@ def flag_limit(seen: Sequence[Evidence]) -> NoiseEstimate | None:
     """How many labels to call wrong at most: the estimate, made anew, where the networks lag behind; None: no limit.
 
     What trained networks hold against labels that neighbours confirm is mostly their own errors: hard classes, a small network.
+    Where all labels may be right, contradicting more of them than the estimate itself says is enough.
     """
     found = estimate_noise(seen)
-    return found if lag_behind(seen, found) else None
+    most = found.share if found.low < NEARLY_NONE else found.high
+    return found if len(seen[0]) >= ENOUGH and contradicted(seen) > most else None
 
 
 def least_clean_for(high: float) -> float:

@@ -29,10 +29,15 @@ def set_lr(optimiser: torch.optim.Optimizer, lr: float) -> None:
         group["lr"] = lr
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-    """One step down the loss, in place throughout: no gradient tensor is ever freed or made anew."""
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor, steepest: float | None = None) -> None:
+    """One step down the loss, in place throughout: no gradient tensor is ever freed or made anew.
+
+    A gradient longer than `steepest` is cut to that length; a shorter one stays as it is, bit for bit.
+    """
     optimiser.zero_grad(set_to_none=False)
     loss.backward()
+    if steepest is not None:
+        nn.utils.clip_grad_norm_(optimised(optimiser), steepest)
     optimiser.step()
 
 

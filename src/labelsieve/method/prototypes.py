@@ -17,6 +17,10 @@ from labelsieve.method.momentum import changed_by, descend, momenta, part, resto
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
+# Neither v' nor c is normalised (ruling 2), so that long features, a large rate or many classes can make steps that grow without
+# end. Gradients of runs that go well stay below 7 (LOG.md); longer ones are cut.
+STEEPEST = 10.0
+
 
 class Projector(nn.Module):
     """v -> v': `depth` linear layers, the hidden ones as wide as v. With `cosine` > 0, of length sqrt(cosine)."""
@@ -143,7 +147,7 @@ class PrototypeCleaner:
         assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
         prototypes = scaled(self.prototypes_, self.cosine)
         loss = self.risk(self.projector_(features), prototypes, labels, clean, predicted, confident, self.alpha, weight)
-        descend(self.optimiser_, loss)
+        descend(self.optimiser_, loss, STEEPEST)
         return loss.detach()
 
     def _tensors(self) -> list[Tensor]:

@@ -30,13 +30,17 @@ class Recipe:
     tau: float = 0.5
     least_clean: float = 0.0  # at least this share of the labels is taken as clean
     mixed: bool = True  # False: cross-entropy on all labels; divisions are made, and nothing follows from them,
-    caught_up: float = -1.0  # until the networks contradict no more labels than this share: such epochs are mixed
+    caught_up: float = -1.0  # until the networks contradict no more labels than this share: from then on epochs are mixed
     strong_views: bool = True  # False: mixed pictures are the weak views, as in DivideMix
     sampler: Sampler = field(default_factory=EveryRow)  # which rows an epoch sees
     seed: int = 0
 
     def lr_at(self, epoch: int) -> float:
         return self.lr if epoch < self.lr_drop_epoch else self.lr / self.lr_drop_factor
+
+    def may_begin_to_mix(self, epoch: int) -> bool:
+        """While half of the epochs at the full learning rate are ahead: later, mixing costs more than it can win back."""
+        return 2 * epoch < self.warmup + self.lr_drop_epoch
 
     def divides_by_prototypes(self, epoch: int) -> bool:
         """Alg. 1 line 18: the mixture divides while the prototypes warm up."""

@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from labelsieve.method.estimate import NoiseEstimate, estimate_noise, lag_behind, lambda_for, least_clean_for, mixed_epochs_for
+from labelsieve.method.estimate import (
+    NEARLY_NONE,
+    NoiseEstimate,
+    estimate_noise,
+    lag_behind,
+    lambda_for,
+    least_clean_for,
+    mixed_epochs_for,
+)
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
@@ -20,7 +28,6 @@ from labelsieve.runs.config import Config
 
 WIDE = 0.2  # an interval of so many points says that the networks know the classes poorly
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
-NEARLY_NONE = 0.05  # an interval that begins below it may be that of a clean set
 
 
 PLAIN = "plain epochs go on until the networks know as many labels as are right (mixed ones with --set training.mixed=true)"

@@ -17,6 +17,7 @@ from labelsieve.method.learner import Learner
 from labelsieve.runs.history import ScoreHistory
 
 CHUNK = 8192
+TEN = 10  # classes of the sets that the score was chosen on
 LEAST = 1e-4  # a share below it says no more than it: half of the precision that shares are remembered with
 
 
@@ -56,8 +57,19 @@ def shares_of_given(epoch: Epoch, learners: Sequence[Learner]) -> Tensor:
 def _by_prototypes(learner: Learner, features: Tensor, labels: Tensor) -> Tensor:
     """In pieces, for (N, K) may be large."""
     assert learner.judge is not None
-    device, found = learner.mean.device, []
+    device, found, classes = learner.mean.device, [], 0
     for some, own in zip(features.split(CHUNK), labels.split(CHUNK)):  # of large sets they lie on the host, halved
         scores = learner.judge.classify(some.to(device, torch.float32))
+        classes = scores.shape[1]
         found.append(scores.softmax(1).gather(1, own.to(device)).squeeze(1).to(labels.device))
-    return torch.cat(found)
+    return among_ten(torch.cat(found), classes)
+
+
+def among_ten(shares: Tensor, classes: int) -> Tensor:
+    """A class's share against all others (N,), as it would be against nine of them; up to ten classes it stays as it is.
+
+    A prototype learns to be unlike other classes' samples with a weight of 1/K (Eq. 2), so that the more classes there are the
+    more of a softmax over all of them is left to those that are out of the question.
+    """
+    fewer = max(1.0, (classes - 1) / (TEN - 1))
+    return shares * fewer / (shares * fewer + 1 - shares)

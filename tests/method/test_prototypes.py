@@ -1,0 +1,58 @@
+"""Prototypes by themselves: the odds they judge at, their memory, and that they stay in bounds."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from sklearn.metrics import roc_auc_score
+from test_cleaners import evidence
+
+from labelsieve.method.cleaners import Evidence, PrototypeCleaner
+from labelsieve.method.momentum import descend, sgd
+
+
+def test_the_prototypes_prior_is_bayes_rule() -> None:
+    seen, _ = evidence()
+    even, rare = PrototypeCleaner(dim=8), PrototypeCleaner(dim=8, prior=0.1)
+    even.learn(seen)
+    rare.learn(seen)
+    likelihood = torch.special.logit(even.judge(seen).double())
+    expected = torch.special.expit(likelihood + np.log(0.1 / 0.9))
+    assert torch.allclose(rare.judge(seen).double(), expected, atol=1e-6)
+
+
+def test_the_prototypes_memory_is_the_mean_of_the_last_scores() -> None:
+    plain, remembering = PrototypeCleaner(dim=8), PrototypeCleaner(dim=8, memory=3)
+    scores = []
+    for seed in range(5):
+        seen = replace(evidence(seed)[0], labels=evidence()[0].labels)
+        plain.learn(seen)
+        remembering.learn(seen)
+        scores.append(plain.judge(seen))
+        assert torch.allclose(remembering.judge(seen), torch.stack(scores[-3:]).mean(0), atol=1e-6)
+    fewer, _ = evidence(9, n=50)
+    assert torch.allclose(remembering.judge(fewer), plain.judge(fewer), atol=1e-6)  # others have no past here
+
+
+def test_many_classes_of_long_features_do_not_drive_prototypes_away() -> None:
+    """With 1,000 classes of five long vectors and a rate of 0.05, scores once grew to 1e24 and nobody was told."""
+    g = torch.Generator().manual_seed(1)
+    true = torch.arange(1000).repeat_interleave(5)
+    features = torch.relu(4 * (torch.randn(1000, 64, generator=g)[true] + 0.3 * torch.randn(5000, 64, generator=g)))
+    wrong = torch.rand(5000, generator=g) < 0.1
+    labels = torch.where(wrong, torch.randint(1000, (5000,), generator=g), true)
+    seen = Evidence(labels, torch.zeros(5000), torch.full((5000, 1000), 1e-3), features)
+    cleaner = PrototypeCleaner(lr=0.05, batch=64)
+    for _ in range(8):
+        cleaner.learn(seen, clean=~wrong)
+    scores = cleaner.classify(features)
+    assert scores.abs().max() < 1000
+    assert roc_auc_score((labels == true).numpy(), cleaner.judge(seen).numpy()) > 0.9
+
+
+def test_steps_are_cut_where_they_are_too_long_and_nowhere_else() -> None:
+    """By hand: the gradient of 3 w is 3, so that a step of rate 0.1 is 0.3, and 0.2 where 2 is the steepest."""
+    for steepest, expected in ((None, -0.3), (3.5, -0.3), (2.0, -0.2)):
+        weight = torch.nn.Parameter(torch.zeros(1))
+        descend(sgd([weight], lr=0.1, momentum=0.9, weight_decay=0.0), (3 * weight).sum(), steepest)
+        assert weight.item() == np.float32(expected) or abs(weight.item() - expected) < 1e-6
