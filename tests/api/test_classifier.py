@@ -102,6 +102,7 @@ def test_pictures_of_every_form(form: str) -> None:
 )
 def test_pictures_are_mixed_as_by_the_command_line(tmp_path: Path, told: dict[str, Any], expected: tuple[float, str]) -> None:
     images, labels = stripes(24)
+    images = images.repeat(2, 1).repeat(2, 2)  # 16 px
     NoisyLabelClassifier(epochs=2, random_state=0, run_dir=tmp_path / "run", **told).fit(images, labels)
     config = RunFolder.open(tmp_path / "run").read_config()
     assert (config.training.beta, config.views.policy) == expected

@@ -81,6 +81,8 @@ LITTLE, PUBLISHED = (0.5, "none"), (4.0, "auto")
     [
         (32, 1500, False, [], LITTLE),  # small, by rule
         (32, 1500, True, ["network=small"], LITTLE),
+        (16, 200, False, [], LITTLE),
+        (15, 1500, False, [], PUBLISHED),  # weak views would not even shift it
         (32, 1500, True, [], PUBLISHED),
         (32, 20_000, False, [], PUBLISHED),  # small-wide: not measured
         (96, 1500, False, [], PUBLISHED),
@@ -92,7 +94,7 @@ LITTLE, PUBLISHED = (0.5, "none"), (4.0, "auto")
         (32, 1500, False, ["method=augdmix"], PUBLISHED),  # a baseline is what its paper says
     ],
 )
-def test_how_own_pictures_are_mixed_follows_from_the_network(
+def test_how_own_pictures_are_mixed_follows_from_network_and_size(
     side: int, samples: int, cuda: bool, told: list[str], expected: tuple[float, str]
 ) -> None:
     found, _ = fitted(resolve("pictures:/x", settings=told), (3, side, side), samples, cuda)

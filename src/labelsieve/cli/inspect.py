@@ -74,7 +74,7 @@ def inspect(
     choice = network_for(found.shape, found.samples, cuda)
     batch = batch_for(found.shape, found.samples)
     # Named sets are mixed as their presets say.
-    mixing = mixing_for(choice.name) if isinstance(path, Path) and len(found.shape) == 3 else {}
+    mixing = mixing_for(choice.name, found.shape) if isinstance(path, Path) and len(found.shape) == 3 else {}
     if as_json:
         training = {"network": choice.name, "network_why": choice.why, "batch": batch} | mixing
         typer.echo(json.dumps(found.as_dict() | training | changed, ensure_ascii=False, default=str))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from labelsieve.data.augment.views import SHIFTED_FROM
 from labelsieve.nets.choice import Choice, choose_network
 from labelsieve.runs.config import Config, override, value_at
 from labelsieve.runs.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXING, Settings
@@ -39,13 +40,15 @@ def eval_batch_for(shape: Sequence[int]) -> int:
     return max(16, min(512, EVAL_VALUES // side**2))
 
 
-def mixing_for(network: str, method: str = "cpc") -> Settings:
-    """How strongly pictures are mixed and varied: little by `small`, otherwise as published.
+def mixing_for(network: str, shape: Sequence[int], method: str = "cpc") -> Settings:
+    """How strongly pictures are mixed and varied: little by `small` from 16 px on, otherwise as published.
 
     Runs of one's own data are short. There `small` learns more from pictures that are hardly mixed and weakly varied (LOG.md);
-    larger networks were not measured, and the baselines are what their papers say.
+    larger networks were not measured, and the baselines are what their papers say. Tiny pictures are not shifted in weak views:
+    hardly varied at all, a few hundred would be learnt by heart.
     """
-    return LITTLE_MIXING if network == "small" and method == "cpc" else PUBLISHED_MIXING
+    is_shifted = len(shape) == 3 and min(shape[1:]) >= SHIFTED_FROM
+    return LITTLE_MIXING if network == "small" and is_shifted and method == "cpc" else PUBLISHED_MIXING
 
 
 def mixing_words(settings: Settings) -> str:
@@ -84,7 +87,7 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
         quick = quick_settings(samples, *batches)
         found |= quick
         said.append(quick_words(quick))
-    by_network = mixing_for(found.get("network", config.network), config.method)
+    by_network = mixing_for(found.get("network", config.network), shape, config.method)
     mixing = _left_open(config, by_network)
     whole = override(config, found | mixing)
     if mixing and by_network == LITTLE_MIXING and has_mixed_epochs(whole):

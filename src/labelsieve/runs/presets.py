@@ -208,7 +208,7 @@ def unsized() -> Settings:
 
 
 def own() -> Settings:
-    """One's own pictures: network, batches and epochs by the data, and how they are mixed by the network."""
+    """One's own pictures: network, batches and epochs by the data, and how they are mixed by the network and their size."""
     return unsized() | OPEN_MIXING
 
 
