@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from api.made import blobs, stripes
 from labelsieve import NoisyLabelClassifier
+from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.model import load_model
 
 NAMES = np.array(["cat", "dog", "owl"])
@@ -89,6 +90,29 @@ def test_pictures_of_every_form(form: str) -> None:
     assert model.predict_proba(X[:1]).shape == (1, 2)
     with pytest.raises(ValueError):
         model.predict(X[:, :, :4])
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({}, (0.5, "none")),
+        ({"settings": {"training.beta": 4, "views.policy": "auto"}}, (4.0, "auto")),
+        ({"network": "small-wide"}, (4.0, "auto")),
+    ],
+)
+def test_pictures_are_mixed_as_by_the_command_line(tmp_path: Path, told: dict[str, Any], expected: tuple[float, str]) -> None:
+    images, labels = stripes(24)
+    images = images.repeat(2, 1).repeat(2, 2)  # 16 px
+    NoisyLabelClassifier(epochs=2, random_state=0, run_dir=tmp_path / "run", **told).fit(images, labels)
+    config = RunFolder.open(tmp_path / "run").read_config()
+    assert (config.training.beta, config.views.policy) == expected
+
+
+def test_vectors_are_mixed_as_published(tmp_path: Path) -> None:
+    vectors, given, _ = blobs(40)
+    NoisyLabelClassifier(epochs=2, random_state=0, run_dir=tmp_path / "run").fit(vectors, given)
+    config = RunFolder.open(tmp_path / "run").read_config()
+    assert (config.training.beta, config.views.policy) == (4.0, "auto")
 
 
 def test_bright_pictures_are_not_taken_for_dark_ones() -> None:

@@ -60,6 +60,7 @@ def test_a_folder_trains_and_says_what_it_did(trained: Path, pictures: Path) -> 
     config = yaml.safe_load((trained / "config.yaml").read_text())
     assert config["data"]["source"] == f"pictures:{pictures}"
     assert (config["network"], config["training"]["batch"], config["training"]["prior"]) == ("small", 8, "given")
+    assert (config["training"]["beta"], config["views"]["policy"]) == (4.0, "auto") and "mixing:" not in said
 
 
 def test_the_written_configuration_reproduces_the_run(tmp_path: Path, shell: Shell, pictures: Path) -> None:
@@ -81,6 +82,24 @@ def test_a_dry_run_settles_everything_and_makes_no_run(tmp_path: Path, shell: Sh
     assert "network: small\n" in answer.out and "# left out: 1" in answer.out and "# batch: 8" in answer.out
 
 
+def test_pictures_that_can_be_shifted_are_mixed_little_unless_told_otherwise(
+    tmp_path: Path, shell: Shell, pictures: Path
+) -> None:
+    words = ("train", pictures, "--out", tmp_path / "run", *QUICK, "--size", 16)
+    plan = shell(*words, "--dry-run")
+    assert "  beta: 0.5\n" in plan.out and "  policy: none\n" in plan.out and "# mixing: Beta(0.5, 0.5), weak views" in plan.out
+    told = shell(*words, "--dry-run", "--set", "training.beta=4", "--set", "views.policy=auto")
+    assert "  beta: 4.0\n" in told.out and "  policy: auto\n" in told.out and "# mixing" not in told.out
+    answer = shell(*words)
+    assert answer.code == 0 and "mixing: Beta(0.5, 0.5), weak views" in answer.out, answer.err
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert (config["training"]["beta"], config["views"]["policy"]) == (0.5, "none")
+    seen = shell("inspect", pictures, "--size", 16)
+    assert "batches of 8, Beta(0.5, 0.5), weak views" in seen.out
+    found = json.loads(shell("inspect", pictures, "--size", 16, "--json").out)
+    assert (found["training.beta"], found["views.policy"]) == (0.5, "none")
+
+
 def test_the_same_command_goes_on_although_settings_were_left_open(tmp_path: Path, shell: Shell, pictures: Path) -> None:
     out = tmp_path / "run"
     stopped = shell("train", pictures, "--out", out, *QUICK, "--time-limit", "0.001s")
@@ -90,6 +109,18 @@ def test_the_same_command_goes_on_although_settings_were_left_open(tmp_path: Pat
     assert "already decoded" in again.out and "epoch 2/2" in again.out
     other = shell("train", pictures, "--out", out, *QUICK, "--resume", "--size", 8, "--network", "small-wide")
     assert other.code == 2 and "other settings" in other.err
+
+
+def test_a_run_from_before_mixing_followed_the_network_goes_on_as_it_began(tmp_path: Path, shell: Shell, pictures: Path) -> None:
+    out, before = tmp_path / "run", ("--size", 16, "--set", "training.beta=4", "--set", "views.policy=auto")
+    assert shell("train", pictures, "--out", out, *QUICK, *before, "--time-limit", "0.001s").code == 0
+    written = (out / "config.yaml").read_text()
+    again = shell("train", pictures, "--out", out, *QUICK, "--size", 16, "--resume")
+    assert again.code == 0 and "epoch 2/2" in again.out, again.err
+    assert (out / "config.yaml").read_text() == written and "beta: 4.0" in written
+    whole = tmp_path / "whole"
+    assert shell("train", pictures, "--out", whole, *QUICK, *before).code == 0
+    assert (whole / "model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
 
 
 def test_one_broken_picture_ends_a_strict_run_only(tmp_path: Path, shell: Shell, pictures: Path) -> None:
@@ -151,9 +182,11 @@ def test_inspect_says_all_and_what_training_would_do(shell: Shell, pictures: Pat
     assert answer.code == 0, answer.err
     for word in ('"cat": 20', "cut.png", "PNG 60", "horse", "network: small", "batches of 8", "cache takes", "samples are few"):
         assert word in answer.out
+    assert "weak views" not in answer.out
     found = json.loads(shell("inspect", pictures, "--json").out)
     assert found["samples"] == 60 and found["network"] == "small" and found["batch"] == 8 and found["plan"]["cache_bytes"] > 0
     assert [row["path"] for row in found["left_out"]] == ["cat/cut.png"]
+    assert (found["training.beta"], found["views.policy"]) == (4.0, "auto")
 
 
 def test_inspect_finds_the_same_picture_with_two_labels(tmp_path: Path, shell: Shell) -> None:
@@ -266,7 +299,7 @@ def test_vectors_by_their_plain_path(tmp_path: Path, shell: Shell, trained: Path
     features = np.random.default_rng(0).normal(size=(60, 12)) + 4 * np.eye(12)[labels]
     np.savez(tmp_path / "v.npz", features=features, labels=np.array(["a", "b", "c"])[labels])
     seen = shell("inspect", tmp_path / "v.npz")
-    assert seen.code == 0 and "network: mlp" in seen.out and "embeddings" in seen.out
+    assert seen.code == 0 and "network: mlp" in seen.out and "embeddings" in seen.out and "weak views" not in seen.out
     run = tmp_path / "run"
     answer = shell("train", tmp_path / "v.npz", "--out", run, *QUICK)
     assert answer.code == 0, answer.err

@@ -41,8 +41,10 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
 
     Pictures are uint8, or floats from 0 to 1 or from 0 to 255. `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses
     by the data (a batch shrinks with few samples). `mirror`: may a picture be mirrored and stay the same thing? `settings`:
-    any other setting of a run by its dotted key. `run_dir`: a folder to make for the run, as the command line would leave it
-    (the training data are not copied into it); without it nothing is written. `random_state`: an int repeats a fit on a CPU.
+    any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}, without which the
+    network `small` mixes and varies pictures of 16 px and more little. `run_dir`: a folder to make for the run, as the command
+    line would leave it (the training data are not copied into it); without it nothing is written. `random_state`: an int
+    repeats a fit on a CPU.
 
     After `fit`: `classes_`, `n_features_in_`, `clean_probability_` (N,), `label_issues_` (a pandas data frame with a row for
     every sample, in their order; a numpy structured array where pandas is not installed), `issues_` (the same and more, as an
@@ -145,7 +147,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _config(self, rows: Rows) -> Config:
         """The presets' settings for such data, then what the constructor was told."""
-        start = own() | (vectors() if rows.data.are_vectors else PICTURES)
+        start = vectors() if rows.data.are_vectors else own() | PICTURES
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         epochs = self.epochs or start["training.epochs"]
         told = {

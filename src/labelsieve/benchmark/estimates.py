@@ -12,6 +12,7 @@ from labelsieve.method.stages import warm_up
 from labelsieve.runs.assemble import parts_for, rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.decide import lambda_by
+from labelsieve.runs.train import settled
 
 NOISES = ["none", "sym:0.05", "sym:0.2", "sym:0.4", "sym:0.6", "sym:0.8", "pair:0.2", "pair:0.4"]
 
@@ -19,7 +20,7 @@ NOISES = ["none", "sym:0.05", "sym:0.2", "sym:0.4", "sym:0.6", "sym:0.8", "pair:
 def estimate_after_warm_up(config: Config) -> tuple[float, NoiseEstimate]:
     """The share that is really wrong, and what is estimated of it."""
     rows = rows_for(config)
-    parts = parts_for(config, rows)
+    parts = parts_for(settled(config, rows)[0], rows)
     for epoch in range(parts.recipe.warmup):
         for learner in parts.learners:
             warm_up(learner, parts.recipe, epoch, parts.engine)

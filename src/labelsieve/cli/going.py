@@ -13,6 +13,7 @@ from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
 from labelsieve.runs.findings import read_findings, read_record
+from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import Watch
 from labelsieve.runs.rounds import round_of, rounds
@@ -34,7 +35,11 @@ def _compare(before: Config, config: Config, out: Path, watch: Watch) -> None:
     begun = round_of(before)
     if begun is not None and config.data.decisions == begun.parent:  # as they were when the run began
         config = replace(config, data=replace(config.data, decisions=before.data.decisions))
-    if before != config and before != settled(config, rows_for(config, watch))[0]:
+    same = (config, mixed_as_published(config))  # runs from before the network had a say in mixing go on as they began
+    if before in same:
+        return
+    rows = rows_for(config, watch)
+    if before not in [settled(one, rows)[0] for one in same]:
         raise UsageError(
             f"{out}: the run there has other settings than this command; use `labelsieve resume {out}` to go on with it as "
             f"it is, or another --out"

@@ -51,8 +51,9 @@ def inspect(
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError, UsageError
     from labelsieve.runs.config import Config, override
-    from labelsieve.runs.fitting import batch_for, network_for
+    from labelsieve.runs.fitting import batch_for, mixing_for, network_for
     from labelsieve.runs.own import picture_options, sized_for
+    from labelsieve.runs.presets import LITTLE_MIXING
 
     said = picture_settings(image_column, label_column, id_column, root, classes, size, None, False, encoding)
     options = picture_options(override(Config(), {key: value for key, value in said.items() if value is not None}).pictures)
@@ -72,11 +73,14 @@ def inspect(
     changed = {} if noise is None else labels_changed(data, noise)
     choice = network_for(found.shape, found.samples, cuda)
     batch = batch_for(found.shape, found.samples)
+    # Named sets are mixed as their presets say.
+    mixing = mixing_for(choice.name, found.shape) if isinstance(path, Path) and len(found.shape) == 3 else {}
     if as_json:
-        training = {"network": choice.name, "network_why": choice.why, "batch": batch}
+        training = {"network": choice.name, "network_why": choice.why, "batch": batch} | mixing
         typer.echo(json.dumps(found.as_dict() | training | changed, ensure_ascii=False, default=str))
     else:
-        told = replace(found, network=f"{choice.name} ({choice.why}), batches of {batch}")
+        little = ", Beta(0.5, 0.5), weak views" if mixing == LITTLE_MIXING else ""
+        told = replace(found, network=f"{choice.name} ({choice.why}), batches of {batch}{little}")
         for line in told.lines():
             console.print(line, style="yellow" if line.startswith("warning:") else None)
         if changed:

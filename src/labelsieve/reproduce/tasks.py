@@ -11,7 +11,7 @@ from labelsieve.reproduce.cells import Job
 from labelsieve.runs.config import Config, dotted_keys, full_key, value_at
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.lengths import epochs_of
-from labelsieve.runs.presets import preset
+from labelsieve.runs.presets import OPEN_MIXING, preset
 from labelsieve.runs.resolve import parse_settings, resolve
 
 NEEDS_PATH = ("cifar10", "cifar100", "clothing1m", "webvision")
@@ -19,6 +19,7 @@ NEEDS_PATH = ("cifar10", "cifar100", "clothing1m", "webvision")
 ELSEWHERE = ("data.source", "device", "pretrained")
 # What a command may leave open for the data to settle, and how that is written.
 OPEN = {"network": "auto", "training.batch": 0, "training.warmup_batch": 0, "engine.eval_batch": 0, "pictures.size": None}
+OPEN |= OPEN_MIXING
 
 
 @dataclass(frozen=True)

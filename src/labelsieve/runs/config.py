@@ -47,7 +47,7 @@ class TrainingConfig:
     mixed: bool | None = None  # mixed epochs after the warm-up; false: plain ones to the end; none: by the estimated noise
     ramp_epochs: int = 16
     temperature: float = 0.5
-    beta: float = 4.0  # mixing shares are drawn from Beta(beta, beta)
+    beta: float | None = 4.0  # mixing shares are drawn from Beta(beta, beta); none: by network and size
     prior: str = "uniform"  # what the penalty pulls towards: uniform, given (labels' frequencies) or file:FILE
     prior_weight: float = 1.0
     train_unlabelled: bool = True
@@ -100,7 +100,8 @@ class PicturesConfig:
 
 @dataclass(frozen=True)
 class ViewsConfig:
-    policy: str = "auto"  # of the strong views; auto: AutoAugment where mirroring is allowed, else upright; none: weak ones
+    # Of the strong views; auto: AutoAugment where mirroring is allowed, else upright; none: weak ones; by-network: one of both.
+    policy: str = "auto"
     crop: int | None = None  # the side that networks see, cut at random from larger pictures; none: the whole picture
 
 

@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
+from labelsieve.data.augment.views import SHIFTED_FROM
 from labelsieve.nets.choice import Choice, choose_network
-from labelsieve.runs.config import Config, override
+from labelsieve.runs.config import Config, override, value_at
+from labelsieve.runs.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXING, Settings
 from labelsieve.runs.quick import quick_settings, quick_words
 
 LARGEST, SMALLEST = 128, 8
 STEPS = 50  # batches that an epoch should have at least: with 16 of 128, six epochs on 2,000 garments learnt half as much
 BATCHES = ((128, 32), (64, 64))  # (from this side in pixels on, the largest batch)
+LITTLE_WORDS = {  # what it is, and how to have it as published
+    "training.beta": ("Beta(0.5, 0.5)", "--set training.beta=4"),
+    "views.policy": ("weak views", "--set views.policy=auto"),
+}
 EVAL_VALUES = 512 * 64 * 64  # pixels a channel that are looked at in one go
 
 
@@ -34,6 +40,33 @@ def eval_batch_for(shape: Sequence[int]) -> int:
     return max(16, min(512, EVAL_VALUES // side**2))
 
 
+def mixing_for(network: str, shape: Sequence[int], method: str = "cpc") -> Settings:
+    """How strongly pictures are mixed and varied: little by `small` from 16 px on, otherwise as published.
+
+    Runs of one's own data are short. There `small` learns more from pictures that are hardly mixed and weakly varied (LOG.md);
+    larger networks were not measured, and the baselines are what their papers say. Tiny pictures are not shifted in weak views:
+    hardly varied at all, a few hundred would be learnt by heart.
+    """
+    is_shifted = len(shape) == 3 and min(shape[1:]) >= SHIFTED_FROM
+    return LITTLE_MIXING if network == "small" and is_shifted and method == "cpc" else PUBLISHED_MIXING
+
+
+def mixing_words(settings: Settings) -> str:
+    """Of little mixing, or of the half of it that was left open."""
+    said, otherwise = zip(*(LITTLE_WORDS[key] for key in settings))
+    return f"mixing: {', '.join(said)} (short runs of the small network learn more so); otherwise with {' '.join(otherwise)}"
+
+
+def mixed_as_published(config: Config) -> Config:
+    """The configuration with nothing of mixing left to the network."""
+    return override(config, _left_open(config, PUBLISHED_MIXING))
+
+
+def _left_open(config: Config, mixing: Settings) -> Settings:
+    """Those of `mixing` about which nothing was said."""
+    return {key: value for key, value in mixing.items() if value_at(config, key) == OPEN_MIXING[key]}
+
+
 def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tuple[Config, tuple[str, ...]]:
     """The configuration with nothing left open, and a sentence for each choice. One that leaves nothing open comes back."""
     found: dict[str, Any] = {}
@@ -54,4 +87,14 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
         quick = quick_settings(samples, *batches)
         found |= quick
         said.append(quick_words(quick))
-    return override(config, found), tuple(said)
+    by_network = mixing_for(found.get("network", config.network), shape, config.method)
+    mixing = _left_open(config, by_network)
+    whole = override(config, found | mixing)
+    if mixing and by_network == LITTLE_MIXING and has_mixed_epochs(whole):
+        said.append(mixing_words(mixing))
+    return whole, tuple(said)
+
+
+def has_mixed_epochs(config: Config) -> bool:
+    """May there be any? A quick run on many samples has none, and nothing needs to be said of how they would be."""
+    return config.training.epochs is None or config.training.epochs > config.training.warmup

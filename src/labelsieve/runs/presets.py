@@ -13,6 +13,10 @@ from typing import Any
 from labelsieve.errors import UsageError, suggest
 
 Settings = dict[str, Any]
+# How strongly pictures are mixed and varied: as the paper does it, little, or left to the network (`fitting.mixing_for`).
+PUBLISHED_MIXING: Settings = {"training.beta": 4.0, "views.policy": "auto"}
+LITTLE_MIXING: Settings = {"training.beta": 0.5, "views.policy": "none"}
+OPEN_MIXING: Settings = {"training.beta": None, "views.policy": "by-network"}
 
 
 def cifar() -> Settings:
@@ -191,8 +195,8 @@ def fashion_mnist() -> Settings:
     }
 
 
-def own() -> Settings:
-    """One's own data: network and batches by size and number, epochs by the noise found, classes as often as they were given."""
+def unsized() -> Settings:
+    """What all of one's own data share: batches by size and number, epochs by the noise found, classes as often as given."""
     return {
         "network": "auto",
         "training.epochs": None,
@@ -203,9 +207,14 @@ def own() -> Settings:
     }
 
 
+def own() -> Settings:
+    """One's own pictures: network, batches and epochs by the data, and how they are mixed by the network and their size."""
+    return unsized() | OPEN_MIXING
+
+
 def vectors() -> Settings:
     """Vectors (embeddings): a small head on frozen features; seconds for a thousand rows on one core."""
-    return own() | {
+    return unsized() | {
         "network": "mlp",
         "training.epochs": 20,
         "training.warmup": 5,

@@ -5,6 +5,7 @@ from typing import Any
 
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config, full_key, override
+from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.presets import defaults_for, is_own, preset
 from labelsieve.runs.quick import check_quick
 from labelsieve.runs.validate import validate
@@ -35,6 +36,8 @@ def resolve(
     noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
     method = str(given.get("method", named_settings.get("method", "cpc")))
     config = override(Config(), defaults_for(source, noise) | named_settings)
+    if named:  # it stands for a whole recipe, whatever network is put into it
+        config = mixed_as_published(config)
     if "cleaner" not in given and method != "cpc":
         given["cleaner"] = "gmm-agn"
     config = override(config, {"data.source": source} | given)

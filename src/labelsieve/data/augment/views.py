@@ -9,6 +9,8 @@ from labelsieve.data.augment.strong import Strong
 from labelsieve.data.augment.weak import Shape, Weak
 from labelsieve.errors import UsageError, suggest
 
+SHIFTED_FROM = 16  # pixels a side
+
 
 @dataclass(frozen=True)
 class Views:
@@ -38,6 +40,6 @@ def views_for(shape: Shape, mirror: bool, policy: str = "auto", crop: int | None
         raise UsageError(f'there is no policy "{policy}"{suggest(policy, choices)}; choose from {", ".join(choices)}')
     recipe = POLICIES[policy]
     side = min(shape[1:])
-    pad = round(side / 8) if side >= 16 and crop is None else 0
+    pad = round(side / 8) if side >= SHIFTED_FROM and crop is None else 0
     weak = Weak(pad, mirror, crop)
     return Views(weak, Strong(recipe.policy, weak, recipe.fill, recipe.resample))
