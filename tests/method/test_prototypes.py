@@ -38,7 +38,7 @@ def test_many_classes_of_long_features_do_not_drive_prototypes_away() -> None:
     """With 1,000 classes of five long vectors and a rate of 0.05, scores once grew to 1e24 and nobody was told."""
     g = torch.Generator().manual_seed(1)
     true = torch.arange(1000).repeat_interleave(5)
-    features = torch.relu(4 * (torch.randn(1000, 64, generator=g)[true] + 0.3 * torch.randn(5000, 64, generator=g)))
+    features = torch.relu(6 * (torch.randn(1000, 64, generator=g)[true] + 0.3 * torch.randn(5000, 64, generator=g)))
     wrong = torch.rand(5000, generator=g) < 0.1
     labels = torch.where(wrong, torch.randint(1000, (5000,), generator=g), true)
     seen = Evidence(labels, torch.zeros(5000), torch.full((5000, 1000), 1e-3), features)
