@@ -13,7 +13,7 @@ from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, place
-from labelsieve.data.pictures.imagefolder import COLUMN, metadata_files
+from labelsieve.data.pictures.imagefolder import COLUMN, labelled_files
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
@@ -217,6 +217,8 @@ def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     atomic.write_folder(out, write)
     gone = done[0].gone
     notes = (f"{len(gone)} pictures are gone from the source and were left out, such as {gone[0]}",) if gone else ()
+    bare = labelled_files(layout.path, job.options)[1] if layout.kind == "imagefolder" else ()
+    notes = (*notes, *(f'the folder "{name}" has no labels: left out' for name in bare))
     return done[0].count, (*notes, *_missing(job, set(listing.ids)))
 
 
@@ -226,7 +228,7 @@ def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
     root = job.layout.path
     stay = {row: listing.origin.path(row) for row, name in enumerate(listing.ids) if job.corrections.of(name, "") is not None}
     placed = place(listing, stay, draft, PUTS[job.put])
-    for folder, file in metadata_files(root).items():
+    for folder, file in labelled_files(root, job.options)[0].items():
         options = replace(job.options, image_column=job.options.image_column or COLUMN, root=root / folder)
         (draft / folder).mkdir(exist_ok=True)
         prefix = f"{folder}/" if folder else ""
