@@ -293,6 +293,24 @@ def test_vectors_keep_their_keys(tmp_path: Path) -> None:
         assert arrays["y"].tolist() == ["x", "x", "x", "y"] and np.array_equal(arrays["X"], vectors)
 
 
+def test_every_array_by_row_loses_the_dropped_rows_and_the_rest_stays(tmp_path: Path) -> None:
+    vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array([0, 1, 2, 3])
+    others = {"weight": np.arange(4.0), "boxes": np.arange(16).reshape(4, 4), "version": np.array(3), "scale": np.arange(3)}
+    held = {"test_features": vectors + 1, "test_labels": labels, "val_weight": np.arange(4)}
+    classes = np.array(list("wxyz"))
+    np.savez(tmp_path / "v.npz", features=vectors, labels=labels, classes=classes, **others, **held)  # type: ignore[arg-type]
+    ids = [f"{row:05d}" for row in range(4)]
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", ids, list("wxyz"), {})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {ids[1]: Decision("drop", None)})
+    with np.load(tmp_path / "new.npz") as arrays:
+        for key, values in ({"features": vectors, "labels": labels} | others).items():
+            stays = key in ("version", "scale")
+            assert np.array_equal(arrays[key], values if stays else values[[0, 2, 3]]), key
+        for key, values in ({"classes": classes} | held).items():
+            assert np.array_equal(arrays[key], values), key
+        assert arrays["ids"].tolist() == [ids[0], ids[2], ids[3]]
+
+
 def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None:
     from labelsieve.data.digits import load_digits
 

@@ -8,26 +8,34 @@ import numpy as np
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.npz import read_npz
+from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 
-ROWS = ("images", "features", "embeddings", "X", "labels", "y", "true_labels", "ids")
+WHOLE = ("classes", "mirror")  # of all rows together, whatever their length
 LABELS = ("labels", "y")
 
 
 def corrected_npz(source: Path, target: Path, found: Collection, corrections: Corrections) -> int:
-    """All keys of the file at `source`, with dropped rows left out; the number of rows left.
+    """All keys of the file at `source`, with dropped rows left out of each that has one entry a row; the number of rows left.
 
-    `found` is what the file holds as a collection. Ids are written where there were none, for row numbers would shift.
+    `found` is what the file holds as a collection. Arrays of other lengths stay as they are. Ids are written where there were
+    none, for row numbers would shift.
     """
     arrays = read_npz(source)
     labels, rows = _final(found, corrections)
-    for key in ROWS:
-        if key in arrays:
-            arrays[key] = arrays[key][rows]
+    for key, values in arrays.items():
+        if _is_by_row(key, values, len(found.train)):
+            arrays[key] = values[rows]
     key = next(name for name in LABELS if name in arrays)
     arrays[key] = _as_before(labels, arrays[key], found.train.classes, "classes" in arrays)
     arrays["ids"] = np.array([found.train.ids[row] for row in rows])
     _save(target, arrays)
     return len(rows)
+
+
+def _is_by_row(key: str, values: np.ndarray, count: int) -> bool:
+    """Whether an array has an entry for each training row; a test set may happen to have as many."""
+    held = any(SPLIT_NAMES.get(word, TRAIN) != TRAIN for word in key.lower().split("_"))
+    return values.ndim > 0 and len(values) == count and key not in WHOLE and not held
 
 
 def collection_npz(target: Path, found: Collection, corrections: Corrections) -> int:
