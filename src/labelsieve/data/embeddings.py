@@ -15,6 +15,7 @@ from torch import Tensor
 from labelsieve.data.noisy_data import (
     Collection,
     Held,
+    Loaded,
     NoisyData,
     Truth,
     checked,
@@ -26,6 +27,8 @@ from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
+from labelsieve.data.pictures.listing import TEST, TRAIN, VAL, trained_classes
+from labelsieve.data.pictures.manifest import check_unique, ids_of, splits_of
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
 from labelsieve.errors import ToolError, UsageError
@@ -39,11 +42,17 @@ BESIDE = ("labels.npy", "y.npy", "labels.txt", "labels.csv", "labels.tsv")
 
 
 def load_embeddings(path: Path | None, options: PictureOptions | None = None) -> Collection:
+    """`read_embeddings`, without what is only said."""
+    return read_embeddings(path, options).collection
+
+
+def read_embeddings(path: Path | None, options: PictureOptions | None = None) -> Loaded:
     """The vectors at `path` with their labels.
 
     .npz: the keys features, embeddings or X, and labels or y; optional ids, classes, true_labels, and for a test set
     test_features (X_test) and test_labels (y_test). .npy: (N, D), its labels in `options.labels_file`, or beside it
-    as labels.npy, y.npy, labels.txt (one a line), labels.csv, or <name>_labels.npy. Parquet: a column of lists.
+    as labels.npy, y.npy, labels.txt (one a line), labels.csv, or <name>_labels.npy. Parquet: a column of lists, and as
+    in tables of pictures columns of labels, ids and splits.
     """
     if path is None:
         raise UsageError('embeddings needs a file: write "embeddings:FILE", an .npz, .npy or .parquet')
@@ -52,10 +61,10 @@ def load_embeddings(path: Path | None, options: PictureOptions | None = None) ->
     options = options or PictureOptions()
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return _from_npz(path, options)
+        return Loaded(_from_npz(path, options))
     if suffix == ".npy":
         labels = _label_file(_beside(path, options), options)
-        return _collection(path, vectors(read_npy(path), str(path)), labels, None)
+        return Loaded(_collection(path, vectors(read_npy(path), str(path)), labels, None))
     if suffix == ".parquet":
         return _from_parquet(path, options)
     raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; write one of these")
@@ -138,7 +147,7 @@ def _label_file(path: Path, options: PictureOptions) -> Labels:
         return name_labels(stream.read().splitlines(), str(path), options.classes)
 
 
-def _from_parquet(path: Path, options: PictureOptions) -> Collection:
+def _from_parquet(path: Path, options: PictureOptions) -> Loaded:
     file = parquet_file(path)
     lists = [field.name for field in file.schema_arrow if is_vector(field.type, path)]
     usual_names = COLUMNS if len(lists) != 1 else (lists[0].lower(),)
@@ -146,10 +155,35 @@ def _from_parquet(path: Path, options: PictureOptions) -> Collection:
     others = [name for name in file.schema_arrow.names if name not in lists]
     label = needed(others, options.label_column, usual.LABEL, "label_column", path)
     id_column = optional(others, options.id_column, usual.ID, "id_column", path)
-    table = file.read(columns=[name for name in (column, label, id_column) if name is not None])
-    ids = None if id_column is None else [str(value) for value in table.column(id_column).to_pylist()]
+    split = optional(others, options.split_column, usual.SPLIT, "split_column", path)
+    table = file.read(columns=[name for name in (column, label, id_column, split) if name is not None])
+    ids = None if id_column is None else ids_of(table.column(id_column).to_pylist(), path)
     labels = name_labels(table.column(label).to_pylist(), str(path), options.classes)
-    return _collection(path, vectors(_matrix(table.column(column), path, column), str(path)), labels, ids)
+    values = vectors(_matrix(table.column(column), path, column), str(path))
+    if split is None:
+        return Loaded(_collection(path, values, labels, ids))
+    return _by_split(path, values, labels, ids, splits_of(table.column(split).to_pylist(), path))
+
+
+def _by_split(path: Path, values: Tensor, labels: Labels, ids: list[str] | None, splits: NDArray[np.int8]) -> Loaded:
+    """The training rows, and the others to measure on. Rows without ids are named by their place in the whole file."""
+    _check_labelled(path, labels)
+    names = [f"{row:05d}" for row in range(len(values))] if ids is None else ids
+    check_unique(names, path, "id")
+    codes, classes, notes = trained_classes(labels.codes, splits, labels.classes, path)
+    held = {}
+    for split in (VAL, TEST):
+        rows = torch.from_numpy(np.flatnonzero((splits == split) & (codes >= 0)))
+        held[split] = Held(values[rows], torch.from_numpy(codes)[rows]) if len(rows) else None
+    train = np.flatnonzero(splits == TRAIN)
+    own = _collection(
+        path,
+        values[torch.from_numpy(train)],
+        Labels(codes[train], classes),
+        [names[row] for row in train.tolist()],
+        test=held[TEST] or held[VAL],
+    )
+    return Loaded(own, held[VAL], (*labels.notes, *notes))
 
 
 def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
@@ -165,6 +199,12 @@ def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
     return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), -1 if lengths else 0)
 
 
+def _check_labelled(path: Path, labels: Labels) -> None:
+    missing = np.flatnonzero(labels.codes == MISSING)
+    if len(missing):
+        raise ToolError(f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
+
+
 def _collection(
     path: Path,
     values: Tensor,
@@ -173,9 +213,7 @@ def _collection(
     truth: Truth | None = None,
     test: Held | None = None,
 ) -> Collection:
-    missing = np.flatnonzero(labels.codes == MISSING)
-    if len(missing):
-        raise ToolError(f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
+    _check_labelled(path, labels)
     names = tuple(f"{row:05d}" for row in range(len(values))) if ids is None else tuple(ids)
     train = checked(NoisyData(values, torch.from_numpy(labels.codes), names, labels.classes), str(path))
     if test is not None:

@@ -192,10 +192,12 @@ def _spread(values: list[int]) -> tuple[int, int, int] | None:
 
 def _arrays(layout: Layout, options: PictureOptions) -> Inspection:
     from labelsieve.data.arrays import load_arrays  # these two need torch
-    from labelsieve.data.embeddings import load_embeddings
+    from labelsieve.data.embeddings import read_embeddings
 
-    vectors = layout.kind == "embeddings"
-    return of_collection(layout, load_embeddings(layout.path, options) if vectors else load_arrays(layout.path))
+    if layout.kind == "arrays":
+        return of_collection(layout, load_arrays(layout.path))
+    read = read_embeddings(layout.path, options)
+    return replace(of_collection(layout, read.collection), notes=read.notes)
 
 
 def of_collection(layout: Layout, found: "Collection") -> Inspection:

@@ -14,6 +14,9 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.sources import open_data
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.issues.policy import Decision, Policy
+from labelsieve.runs.apply import apply_run
+from runs.made_runs import made_run
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 4))
 LABELS = np.array(["b", "a", "b", "a", "b", "a"])
@@ -89,6 +92,32 @@ def test_parquet(kind: str, tmp_path: Path) -> None:
     found = load_embeddings(tmp_path / "v.parquet")
     check(found)
     assert found.train.ids == tuple("012345")
+
+
+def test_parquet_with_splits(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    splits = ["train", "test", "train", "val", "train", "test"]
+    table = pa.table({"embedding": VECTORS.tolist(), "label": ["b", "b", "a", "a", "b", "c"], "split": splits})
+    parquet.write_table(table, tmp_path / "v.parquet")
+    found = open_pictures(tmp_path / "v.parquet")
+    train, test = found.collection.train, found.collection.test
+    assert train.ids == ("00000", "00002", "00004") and train.labels.tolist() == [1, 0, 1] and train.classes == ("a", "b")
+    own = VECTORS[[0, 2, 4]]
+    assert np.allclose(train.images.numpy(), own) and np.allclose(found.collection.mean, own.mean(0))
+    assert test is not None and test.labels.tolist() == [1] and np.allclose(test.images.numpy(), VECTORS[[1]])
+    assert found.val is not None and found.val.labels.tolist() == [0]
+    assert any('"c"' in note for note in found.notes)
+    assert len(load_embeddings(tmp_path / "v.parquet", PictureOptions(split_column="")).train) == 6
+
+
+def test_a_corrected_parquet_keeps_its_test_rows(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"x": VECTORS.tolist(), "label": LABELS.tolist(), "split": ["test", *["train"] * 5]})
+    parquet.write_table(table, tmp_path / "v.parquet")
+    ids = [f"{row:05d}" for row in range(1, 6)]
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.parquet'}", ids, LABELS[1:].tolist(), {"00001": "b"})
+    apply_run(tmp_path / "run", tmp_path / "new.parquet", Policy(), {"00002": Decision("drop", None)}, follow=True)
+    assert parquet.read_table(tmp_path / "new.parquet").column("label").to_pylist() == ["b", "b", "a", "b", "a"]
 
 
 def test_parquet_of_uneven_lists(tmp_path: Path) -> None:

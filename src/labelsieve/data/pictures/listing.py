@@ -87,6 +87,25 @@ def arranged(listing: Listing) -> Listing:
     return listing.take(np.argsort(listing.splits, kind="stable").astype(np.int64))
 
 
+def trained_classes(
+    labels: NDArray[np.int64], splits: NDArray[np.int8], classes: Sequence[str], place: Path
+) -> tuple[NDArray[np.int64], tuple[str, ...], tuple[str, ...]]:
+    """Labels anew for the classes that the training split has, -1 for others; these classes; and what is left out, in words."""
+    counts = np.bincount(labels[splits == TRAIN], minlength=len(classes))
+    if len(classes) - int((counts == 0).sum()) < 2:
+        raise ToolError(f"{place}: training pictures of fewer than two classes; a classifier needs two")
+    notes = []
+    gone = [f'"{name}"' for name, count in zip(classes, counts) if count == 0]
+    if gone:
+        notes.append(f"no training picture for {', '.join(gone)}: left out of the classes")
+    codes = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)[labels]
+    for split in (VAL, TEST):
+        unknown = int((codes[splits == split] < 0).sum())
+        if unknown:
+            notes.append(f"{unknown} {SPLITS[split]} pictures are of classes without training pictures")
+    return codes, tuple(name for name, count in zip(classes, counts) if count), tuple(notes)
+
+
 def present(listing: Listing, strict: bool = False) -> Listing:
     """The rows whose files are there; the others are told in `left_out`, or refused."""
     origin, problems = listing.origin.examined()
