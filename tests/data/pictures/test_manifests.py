@@ -88,6 +88,14 @@ def test_text_as_spreadsheets_write_it(folder: Path) -> None:
     assert found.collection.train.classes == ("a;b\nc", "cat") and any("spaces" in note for note in found.notes)
 
 
+def test_line_breaks_in_quoted_names_are_kept(folder: Path) -> None:
+    text = (
+        'path,label,note\r\nimg/0.png,"a, ""b""\n","one, two\nthree, four"\r\nimg/1.png,"c\r\nd","x"\r\nimg/2.png,"c\r\nd",""\r\n'
+    )
+    (folder / "t.csv").write_bytes(text.encode())
+    assert opened(folder / "t.csv").collection.train.classes == ('a, "b"', "c\r\nd")
+
+
 def test_another_encoding_is_named_by_line_and_can_be_given(folder: Path) -> None:
     text = "path,label\nimg/0.png,dog\nimg/1.png,k\xf6ter\nimg/2.png,dog\n"
     (folder / "t.csv").write_bytes(text.encode("cp1252"))
@@ -117,6 +125,10 @@ FAULTS: dict[str, tuple[str, str]] = {
     "same id": ("id,path,label\n7,img/0.png,a\n7,img/1.png,b\n", 'id "7" is in row 1 and again in row 2'),
     "no id": ("id,path,label\n7,img/0.png,a\n,img/1.png,b\n", "row 2 has no id"),
     "too many fields": ("path,label\nimg/0.png,a,b\n", "line 2 has 3 fields, the header has 2"),
+    "unclosed quote": ('path,label\nimg/0.png,a\nimg/1.png,"b\nimg/2.png,a\n', "begins in line 3 .*unexpected end"),
+    "unclosed in the header": ('path,"label\nimg/0.png,a\nimg/1.png,b\n', "begins in line 1 .*double quote"),
+    "closed rows later": ('path,label\nimg/0.png,"a\nimg/1.png,b"\nimg/2.png,a\n', "begins in line 2 .*goes on over line breaks"),
+    "text after a quote": ('path,label\nimg/0.png,"a\nimg/1.png,"b"\nimg/2.png,a\n', "begins in line 2 .*double quote"),
     "unknown split": ("path,label,split\nimg/0.png,a,trian\n", 'split "trian" is not known .did you mean "train"'),
     "nothing to train on": ("path,label,split\nimg/0.png,a,test\n", "no row is in the training split"),
     "empty": ("", "it is empty"),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ JSON_LINES = (".jsonl", ".ndjson")
 SUFFIXES = (*DELIMITED, *JSON_LINES, ".parquet")
 PEEK = 100  # JSON lines have no header: the keys of so many lines stand for it
 BATCH = 1000
+LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 class Table(Protocol):
@@ -79,6 +81,13 @@ def _undecodable(path: Path, encoding: str | None) -> str:
     return f"{path}: it is not {encoding or 'UTF-8'}; save it as UTF-8, or give its encoding"
 
 
+def _misquoted(path: Path, line: int, what: str) -> ToolError:
+    return ToolError(
+        f"{path}: the row that begins in line {line} is not well-formed ({what}); close its double quote, remove it, or "
+        f"write it twice where it belongs to a quoted value"
+    )
+
+
 def delimited(path: Path, encoding: str | None) -> "DelimitedTable":
     """A CSV or TSV by its first line; in a .csv, whichever of comma, semicolon and tab parts it most."""
     with text_of(path, encoding) as stream:
@@ -86,7 +95,10 @@ def delimited(path: Path, encoding: str | None) -> "DelimitedTable":
         marks = "\t" if path.suffix.lower() in (".tsv", ".tab") else ",;\t"
         mark = max(marks, key=first.count)
         stream.seek(0)
-        header = next(csv.reader(stream, delimiter=mark), [])
+        try:
+            header = next(csv.reader(stream, delimiter=mark, strict=True), [])
+        except csv.Error as error:
+            raise _misquoted(path, 1, str(error)) from None
     if not header:
         raise ToolError(f"{path}: it is empty; its first line must name the columns")
     return DelimitedTable(path, encoding, tuple(name.strip() for name in header), mark)
@@ -106,16 +118,29 @@ class DelimitedTable:
         wanted = list(zip(places, found))
         width = len(self.columns)
         with text_of(self.path, self.encoding) as stream:
-            reader = csv.reader(stream, delimiter=self.mark)
+            reader = csv.reader(stream, delimiter=self.mark, strict=True)
             next(reader)
-            for row in reader:
-                if len(row) != width:
-                    if not row:
-                        continue
-                    row = self._mended(row, reader.line_num)
-                for place, column in wanted:
-                    column.append(row[place])
+            last = reader.line_num
+            try:
+                for row in reader:
+                    first, last = last + 1, reader.line_num
+                    if len(row) != width:
+                        if not row:
+                            continue
+                        row = self._mended(row, last)
+                    for place, column in wanted:
+                        column.append(row[place])
+                    if first != last:
+                        self._check_breaks([row[place] for place in places], first)
+            except csv.Error as error:
+                raise _misquoted(self.path, last + 1, str(error)) from None
         return found
+
+    def _check_breaks(self, fields: Sequence[str | None], line: int) -> None:
+        """A name may hold a line break; one that goes on like a row has swallowed it."""
+        for field in fields:
+            if any(self.mark in part for part in LINE_BREAK.split(field or "")[1:]):
+                raise _misquoted(self.path, line, f'a value goes on over line breaks and holds "{self.mark}" after one')
 
     def _mended(self, row: list[str], line: int) -> list[Any]:
         """Short rows are filled up; spare fields are only allowed when they are empty."""
