@@ -208,6 +208,18 @@ def test_options_that_cannot_be(tmp_path: Path, shell: Shell, animals: Path, wor
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("place", ["run", "cat/run", "../link/run"])
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_run_among_the_pictures_is_refused(
+    tmp_path: Path, shell: Shell, animals: Path, place: str, more: tuple[str, ...]
+) -> None:
+    (tmp_path / "link").symlink_to(animals)
+    before = sorted(animals.rglob("*"))
+    answer = shell("train", animals, "--out", animals / place, *QUICK, *more)
+    assert answer.code == 2 and f"inside the data {animals}" in answer.err and "another --out" in answer.err
+    assert sorted(animals.rglob("*")) == before and not (tmp_path / "cache").exists()
+
+
 def test_without_a_gpu_large_pictures_are_kept_to_64_px_and_the_run_remembers(tmp_path: Path, shell: Shell) -> None:
     root = tmp_path / "large"
     for label, name in enumerate(("cat", "dog")):

@@ -29,7 +29,7 @@ from labelsieve.issues.rules import DROP, KEEP, RELABEL
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import picture_options
+from labelsieve.runs.own import lies_inside, picture_options
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
 
 CHANGES = "changes.csv"
@@ -151,11 +151,9 @@ def refuse(out: Path, changes: Path, source: str) -> None:
     for place_ in (out, changes):
         if os.path.lexists(place_):
             raise UsageError(f"{place_}: it exists, and nothing is written over; choose another --out")
-    _, _, path = source.partition(":")
-    if path and Path(path).expanduser().is_dir():
-        top, new = os.path.realpath(Path(path).expanduser()), os.path.realpath(out)
-        if new == top or new.startswith(top.rstrip(os.sep) + os.sep):
-            raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
+    if lies_inside(out, source):
+        path = source.partition(":")[2]
+        raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
 
 
 def changes_csv(said: list[Verdict]) -> str:
