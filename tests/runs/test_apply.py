@@ -284,6 +284,31 @@ def test_arrays_become_arrays(tmp_path: Path, text: bool) -> None:
     assert (tmp_path / "data.npz").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes", "corrected"),
+    [
+        ([1, 2, 3, 1], None, [3, 2, 3, 1]),
+        ([0.0, 1.0, 2.0, 0.0], None, [2.0, 1.0, 2.0, 0.0]),
+        ([True, False, False, True], None, [False, False, False, True]),
+        (["a", "b", "c", " a"], None, ["c", "b", "c", " a"]),
+        (["a", "b ", "c", "b"], None, ["c", "b ", "c", "b"]),
+        ([0, 1, 2, 0], ["1", "2", "0"], [2, 1, 2, 0]),
+    ],
+)
+def test_labels_of_arrays_are_written_as_they_were(tmp_path: Path, labels: list[Any], classes: Any, corrected: list[Any]) -> None:
+    images = np.random.default_rng(0).integers(0, 255, (4, 8, 8), np.uint8)
+    more = {} if classes is None else {"classes": np.array(classes)}
+    np.savez(tmp_path / "data.npz", images=images, labels=np.array(labels), **more)
+    found = load_arrays(tmp_path / "data.npz").train
+    given = [found.classes[code] for code in found.labels.tolist()]
+    made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", list(found.ids), given, {"00000": given[2]})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {"00000": Decision("relabel", None)})
+    with np.load(tmp_path / "new.npz") as arrays:
+        assert arrays["labels"].tolist() == corrected and arrays["labels"].dtype.kind == np.array(labels).dtype.kind
+    again = load_arrays(tmp_path / "new.npz").train
+    assert [again.classes[code] for code in again.labels.tolist()] == [given[2], *given[1:]]
+
+
 def test_vectors_keep_their_keys(tmp_path: Path) -> None:
     vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array(["x", "y", "x", "y"])
     np.savez(tmp_path / "v.npz", X=vectors, y=labels, ids=np.array(list("abcd")))

@@ -21,6 +21,7 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npz
+from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pixels import as_bytes, brightest, channels_first
 from labelsieve.errors import ToolError, UsageError, suggest
 
@@ -37,15 +38,14 @@ def load_arrays(path: Path | None) -> Collection:
     arrays = read_npz(path)
     _check_keys(arrays, path)
     images, test_images = _pictures(arrays, path)
-    classes = _classes(arrays, path)
-    labels = _labels(arrays["labels"], classes, f'{path}: "labels"')
+    labels, classes, numbered = _classes(arrays, path)
     train = checked(NoisyData(images, labels, _ids(arrays, len(labels), path), classes), str(path))
     truth = test = None
     if "true_labels" in arrays:
-        true_labels = _labels(arrays["true_labels"], classes, f'{path}: "true_labels"')
+        true_labels = _labels(arrays["true_labels"], classes, numbered, f'{path}: "true_labels"')
         truth = checked_truth(Truth(true_labels), train, str(path))
     if test_images is not None:
-        test_labels = _labels(arrays["test_labels"], classes, f'{path}: "test_labels"')
+        test_labels = _labels(arrays["test_labels"], classes, numbered, f'{path}: "test_labels"')
         test = checked_held(Held(test_images, test_labels), train, str(path))
     mean, std = channel_statistics(train.images)
     return Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path))
@@ -76,39 +76,40 @@ def _pictures(arrays: dict[str, Array], path: Path) -> tuple[Tensor, Tensor | No
     return ready["images"], ready.get("test_images")
 
 
-def _classes(arrays: dict[str, Array], path: Path) -> tuple[str, ...]:
-    """The given names; else the labels' own names, sorted; else the numbers 0..K-1 as text."""
-    labels = arrays["labels"]
-    if "classes" in arrays:
-        return _words(arrays["classes"], f'{path}: "classes"')
-    if labels.dtype.kind in "US":
-        return tuple(sorted(set(_words(labels, f'{path}: "labels"'))))
-    if labels.dtype.kind not in "ui" or labels.size == 0:
-        return ()
-    low, high = int(labels.min()), int(labels.max())
-    if low != 0 or high >= len(labels):
+def _classes(arrays: dict[str, Array], path: Path) -> tuple[Tensor, tuple[str, ...], bool]:
+    """The training labels, the class names, and whether whole numbers are places among these rather than names.
+
+    The classes are those given; else the labels' own, text in order of its letters, numbers in their order.
+    """
+    labels, place = arrays["labels"], f'{path}: "labels"'
+    given = _words(arrays["classes"], f'{path}: "classes"') if "classes" in arrays else None
+    whole = labels.dtype.kind in "ui" and labels.ndim == 1 and labels.size > 0
+    numbers = sorted(set(labels.tolist())) if whole else []
+    if given is None and whole and numbers[0] < 0:
         raise ToolError(
-            f'{path}: "labels" run from {low} to {high} over {len(labels)} samples; without "classes" they '
-            f"must be 0..K-1 with a sample in each class. Number them from 0, or store them as text"
+            f"{place} run from {numbers[0]} to {numbers[-1]}, and a negative number often stands for no label; leave such "
+            f"rows out, number the classes from 0, or store labels as text"
         )
-    return tuple(str(label) for label in range(high + 1))
+    if given is None:
+        numbered = numbers == list(range(len(numbers)))
+        own = name_labels(labels.tolist(), place).classes if labels.ndim == 1 else ()
+        given = tuple(sorted(own)) if labels.dtype.kind in "US" else own
+    else:  # by place as far as that can be; else the numbers may be the names
+        numbered = not whole or numbers[-1] < len(given) or not set(map(str, numbers)) <= set(given)
+    return _labels(labels, given, numbered, place), given, numbered
 
 
-def _labels(labels: Array, classes: Sequence[str], place: str) -> Tensor:
-    """Whole numbers as they are, text by its place among the class names: int64 (N,)."""
+def _labels(labels: Array, classes: Sequence[str], numbered: bool, place: str) -> Tensor:
+    """Places among the class names, by name or as they are: int64 (N,)."""
     if labels.ndim != 1:
         raise ToolError(f"{place}: the shape is {labels.shape}; labels must be (N,), one for each picture")
-    if labels.dtype.kind in "US":
-        number = {name: k for k, name in enumerate(classes)}
-        words = _words(labels, place)
-        for row, word in enumerate(words):
-            if word not in number:
-                hint = suggest(word, classes)
-                raise ToolError(f'{place}: row {row}: label "{word}" is not one of {len(classes)} classes{hint}')
-        return torch.tensor([number[word] for word in words], dtype=torch.int64)
-    if labels.dtype.kind not in "ui":
-        raise ToolError(f"{place}: the values are {labels.dtype}; labels must be whole numbers or text")
-    return torch.from_numpy(labels.astype(np.int64))
+    if numbered and labels.dtype.kind in "ui":
+        return torch.from_numpy(labels.astype(np.int64))
+    codes = name_labels(labels.tolist(), place, classes).codes
+    missing = np.flatnonzero(codes == MISSING)
+    if len(missing):
+        raise ToolError(f"{place}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
+    return torch.from_numpy(codes)
 
 
 def _ids(arrays: dict[str, Array], count: int, path: Path) -> tuple[str, ...]:

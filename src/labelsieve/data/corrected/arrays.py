@@ -22,11 +22,12 @@ def corrected_npz(source: Path, target: Path, found: Collection, corrections: Co
     """
     arrays = read_npz(source)
     labels, rows = _final(found, corrections)
-    for key, values in arrays.items():
-        if _is_by_row(key, values, len(found.train)):
-            arrays[key] = values[rows]
     key = next(name for name in LABELS if name in arrays)
-    arrays[key] = _as_before(labels, arrays[key], found.train.classes, "classes" in arrays)
+    new = _as_before(labels, rows, arrays[key], found)
+    for name, values in arrays.items():
+        if _is_by_row(name, values, len(found.train)):
+            arrays[name] = values[rows]
+    arrays[key] = new
     arrays["ids"] = np.array([found.train.ids[row] for row in rows])
     _save(target, arrays)
     return len(rows)
@@ -63,17 +64,12 @@ def _final(found: Collection, corrections: Corrections) -> tuple[list[str], list
     return [label for label in named if label is not None], rows
 
 
-def _as_before(labels: list[str], before: np.ndarray, classes: tuple[str, ...], named: bool) -> np.ndarray:
-    """Text stays text; numbers stay numbers: places among the class names, or the numbers that are the names."""
-    if before.dtype.kind in "US":
-        words = np.array(labels)
-        return np.char.encode(words, "utf-8") if before.dtype.kind == "S" else words
-    if not named and all(name.lstrip("+-").isdigit() for name in classes):
-        return np.array([int(label) for label in labels], before.dtype)
-    numbers = {name: k for k, name in enumerate(classes)}
-    if set(map(str, before.tolist())) <= set(classes):  # numbers that are the class names themselves, in any order
-        return np.array([int(label) for label in labels], before.dtype)
-    return np.array([numbers[label] for label in labels], before.dtype)
+def _as_before(labels: list[str], rows: list[int], before: np.ndarray, found: Collection) -> np.ndarray:
+    """Labels as the file writes them: what stays is not touched, and each class has a row that shows how it is written."""
+    own = [found.train.classes[code] for code in found.train.labels.tolist()]
+    written = dict(zip(own, before))
+    new = [before[row] if own[row] == label else written.get(label, label) for row, label in zip(rows, labels)]
+    return np.array(new) if before.dtype.kind in "US" else np.array(new, before.dtype)
 
 
 def _save(target: Path, arrays: dict[str, Any]) -> None:
