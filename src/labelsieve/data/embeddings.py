@@ -23,6 +23,7 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npy, read_npz
+from labelsieve.data.npz_keys import COLUMNS, held_keys, keys_by_role, nothing_found, plain_labels
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
@@ -33,11 +34,6 @@ from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
 from labelsieve.errors import ToolError, UsageError
 
-VECTORS = ("features", "embeddings", "X")
-LABELS = ("labels", "y")
-COLUMNS = ("features", "embeddings", "embedding", "feature", "vector", "vectors", "x")
-HELD_VECTORS = ("test_features", "test_embeddings", "X_test")
-HELD_LABELS = ("test_labels", "y_test")
 BESIDE = ("labels.npy", "y.npy", "labels.txt", "labels.csv", "labels.tsv")
 
 
@@ -50,9 +46,9 @@ def read_embeddings(path: Path | None, options: PictureOptions | None = None) ->
     """The vectors at `path` with their labels.
 
     .npz: the keys features, embeddings or X, and labels or y; optional ids, classes, true_labels, and for a test set
-    test_features (X_test) and test_labels (y_test). .npy: (N, D), its labels in `options.labels_file`, or beside it
-    as labels.npy, y.npy, labels.txt (one a line), labels.csv, or <name>_labels.npy. Parquet: a column of lists, and as
-    in tables of pictures columns of labels, ids and splits.
+    test_features (X_test) and test_labels (y_test); more names are in `npz_keys`. .npy: (N, D), its labels in
+    `options.labels_file`, or beside it as labels.npy, y.npy, labels.txt (one a line), labels.csv, or <name>_labels.npy.
+    Parquet: a column of lists, and as in tables of pictures columns of labels, ids and splits.
     """
     if path is None:
         raise UsageError('embeddings needs a file: write "embeddings:FILE", an .npz, .npy or .parquet')
@@ -61,7 +57,7 @@ def read_embeddings(path: Path | None, options: PictureOptions | None = None) ->
     options = options or PictureOptions()
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return Loaded(_from_npz(path, options))
+        return _from_npz(path, options)
     if suffix == ".npy":
         labels = _label_file(_beside(path, options), options)
         return Loaded(_collection(path, vectors(read_npy(path), str(path)), labels, None))
@@ -87,31 +83,28 @@ def vectors(values: Array, place: str) -> Tensor:
     return torch.from_numpy(plain)
 
 
-def _from_npz(path: Path, options: PictureOptions) -> Collection:
+def _from_npz(path: Path, options: PictureOptions) -> Loaded:
     arrays = read_npz(path)
-    key, label = _key(arrays, VECTORS, path), _key(arrays, LABELS, path)
+    found = keys_by_role(arrays, path)
+    if "values" not in found or "labels" not in found:
+        raise nothing_found(arrays, path)
+    key, label = found["values"], found["labels"]
     names = arrays["classes"].tolist() if "classes" in arrays else None
-    labels = _labels(arrays[label], names, options, f'{path}: "{label}"')
+    labels = _labels(plain_labels(arrays, label), names, options, f'{path}: "{label}"')
     ids = [str(value) for value in arrays["ids"].tolist()] if "ids" in arrays else None
-    held = [name for name in (*HELD_VECTORS, *HELD_LABELS) if name in arrays]
-    test = truth = None
-    if held:
-        key_test, label_test = _key(arrays, HELD_VECTORS, path), _key(arrays, HELD_LABELS, path)
-        codes = _labels(arrays[label_test], labels.classes, options, f'{path}: "{label_test}"').codes
-        test = Held(vectors(arrays[key_test], f'{path}: "{key_test}"'), torch.from_numpy(codes))
+    held, truth = {}, None
+    whole = {"val values", "val labels"} <= found.keys()  # other arrays may be there for other purposes
+    for split in ("test", "val") if whole else ("test",):
+        if (pair := held_keys(found, split, arrays, path)) is not None:
+            own = plain_labels(arrays, pair[1])
+            codes = _labels(own, labels.classes, options, f'{path}: "{pair[1]}"').codes
+            held[split] = Held(vectors(arrays[pair[0]], f'{path}: "{pair[0]}"'), torch.from_numpy(codes))
     if "true_labels" in arrays:
         codes = _labels(arrays["true_labels"], labels.classes, options, f'{path}: "true_labels"').codes
         truth = Truth(torch.from_numpy(codes))
-    return _collection(path, vectors(arrays[key], f'{path}: "{key}"'), labels, ids, truth, test)
-
-
-def _key(arrays: dict[str, Array], names: tuple[str, ...], path: Path) -> str:
-    found = [name for name in names if name in arrays]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ToolError(f"{path}: the keys {' and '.join(found)} would both do; keep one")
-    raise ToolError(f"{path}: none of the keys {', '.join(names)} is there; the keys are {', '.join(arrays)}")
+    values = vectors(arrays[key], f'{path}: "{key}"')
+    test = held.get("test") or held.get("val")
+    return Loaded(_collection(path, values, labels, ids, truth, test), held.get("val"))
 
 
 def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> Labels:

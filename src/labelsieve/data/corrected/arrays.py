@@ -8,10 +8,10 @@ import numpy as np
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.npz import read_npz
+from labelsieve.data.npz_keys import keys_by_role, plain_labels
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 
 WHOLE = ("classes", "mirror")  # of all rows together, whatever their length
-LABELS = ("labels", "y")
 
 
 def corrected_npz(source: Path, target: Path, found: Collection, corrections: Corrections) -> int:
@@ -22,8 +22,8 @@ def corrected_npz(source: Path, target: Path, found: Collection, corrections: Co
     """
     arrays = read_npz(source)
     labels, rows = _final(found, corrections)
-    key = next(name for name in LABELS if name in arrays)
-    new = _as_before(labels, rows, arrays[key], found)
+    key = keys_by_role(arrays, source)["labels"]
+    new = _as_before(labels, rows, plain_labels(arrays, key), found).reshape(-1, *arrays[key].shape[1:])
     for name, values in arrays.items():
         if _is_by_row(name, values, len(found.train)):
             arrays[name] = values[rows]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labelsieve.data.arrays import load_arrays
+from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import read_embeddings
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked
 from labelsieve.data.pictures import imagenet_val, webvision
@@ -84,7 +84,8 @@ def open_pictures(
     layout = layout or recognise(path, options)
     web_set = WEBSETS.get(layout.kind)
     if layout.kind == "arrays":
-        return Opened(load_arrays(layout.path), layout)
+        arrays = read_arrays(layout.path)
+        return Opened(arrays.collection, layout, arrays.val)
     if layout.kind == "embeddings":
         vectors = read_embeddings(layout.path, options)
         return Opened(vectors.collection, layout, vectors.val, notes=vectors.notes)

@@ -1,9 +1,10 @@
 """A path goes in; what lies there, and why we think so, comes out. Nothing but names and headers is read."""
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from labelsieve.data.npz import axes_of, npz_keys
+from labelsieve.data.npz_keys import keys_by_role, nothing_found
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file
 from labelsieve.data.pictures.folders import holds_picture, read_folders, split_folders, visible_folders
@@ -16,7 +17,6 @@ from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.errors import ToolError
 
-VECTOR_KEYS = ("features", "embeddings", "X")
 KINDS = ("class folders", "split folders", "manifest", "imagefolder", "saved dataset", "arrays", "embeddings", *WEBSETS)
 
 
@@ -137,15 +137,15 @@ def _is_manifest(file: Path, options: PictureOptions) -> bool:
 
 
 def _npz(path: Path) -> Layout:
-    try:
-        with zipfile.ZipFile(path) as members:
-            keys = {name.removesuffix(".npy") for name in members.namelist()}
-    except (OSError, zipfile.BadZipFile) as error:
-        raise ToolError(f"{path}: not a whole .npz file ({error}); write it again with numpy.savez") from None
-    found = [key for key in VECTOR_KEYS if key in keys]
-    if found and "images" not in keys:
-        return Layout("embeddings", path, f'an .npz with the key "{found[0]}"')
-    return Layout("arrays", path, "an .npz of pictures and labels")
+    """Two axes are vectors, more are pictures; what is named images is always meant as pictures."""
+    keys = npz_keys(path)
+    found = keys_by_role(keys, path)
+    if "values" not in found:
+        raise nothing_found(keys, path)
+    key = found["values"]
+    pictures = key == "images" or (axes_of(path, key) or 2) > 2
+    what = "pictures and labels" if key == "images" else f'{"pictures" if pictures else "vectors"} under the key "{key}"'
+    return Layout("arrays" if pictures else "embeddings", path, f"an .npz of {what}")
 
 
 def _parquet(path: Path, options: PictureOptions) -> Layout:
