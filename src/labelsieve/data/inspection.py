@@ -65,12 +65,12 @@ class Inspection:
 
     @property
     def smallest(self) -> tuple[str, int]:
-        """The class with the fewest training samples, and how many."""
-        return min(self.training.items(), key=lambda item: item[1])
+        """The class with the fewest training samples, and how many; classes without any only where there is no other."""
+        return min(self.training.items(), key=lambda item: item[1] or float("inf"))
 
     @property
     def imbalance(self) -> float:
-        """The largest class's count over the smallest one's; infinite where a class is empty."""
+        """The largest class's count over the smallest one's; infinite where no class has samples."""
         low = self.smallest[1]
         return max(self.training.values()) / low if low else float("inf")
 
