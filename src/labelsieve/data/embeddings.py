@@ -59,8 +59,7 @@ def read_embeddings(path: Path | None, options: PictureOptions | None = None) ->
     if suffix == ".npz":
         return _from_npz(path, options)
     if suffix == ".npy":
-        labels = _label_file(_beside(path, options), options)
-        return Loaded(_collection(path, vectors(read_npy(path), str(path)), labels, None))
+        return _from_npy(path, _beside(path, options), options)
     if suffix == ".parquet":
         return _from_parquet(path, options)
     raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; write one of these")
@@ -127,13 +126,28 @@ def _beside(path: Path, options: PictureOptions) -> Path:
     raise UsageError(f"{path}: no labels beside it ({', '.join(BESIDE)}); name the file with {named('labels_file')}")
 
 
-def _label_file(path: Path, options: PictureOptions) -> Labels:
+def _from_npy(path: Path, beside: Path, options: PictureOptions) -> Loaded:
+    """A table of labels may hold ids and splits, too."""
+    values, ids = vectors(read_npy(path), str(path)), None
+    if beside.suffix.lower() in SUFFIXES:
+        table = open_table(beside, options.encoding)
+        label = needed(table.columns, options.label_column, usual.LABEL, "label_column", beside)
+        id_column = optional(table.columns, options.id_column, usual.ID, "id_column", beside)
+        split = optional(table.columns, options.split_column, usual.SPLIT, "split_column", beside)
+        names = [name for name in (label, id_column, split) if name is not None]
+        read = dict(zip(names, table.read(names)))
+        labels = name_labels(read[label], str(beside), options.classes)
+        ids = None if id_column is None else ids_of(read[id_column], beside)
+        if split is not None and len(labels.codes) == len(values):
+            return _by_split(path, values, labels, ids, splits_of(read[split], beside))
+    else:
+        labels = _label_list(beside, options)
+    return Loaded(_collection(path, values, labels, ids))
+
+
+def _label_list(path: Path, options: PictureOptions) -> Labels:
     if path.suffix.lower() == ".npy":
         return _labels(read_npy(path), None, options, str(path))
-    if path.suffix.lower() in SUFFIXES:
-        table = open_table(path, options.encoding)
-        name = needed(table.columns, options.label_column, usual.LABEL, "label_column", path)
-        return name_labels(table.read([name])[0], str(path), options.classes)
     if not path.is_file():
         raise ToolError(f"{path}: no such file; check the path of the labels")
     with text_of(path, options.encoding) as stream:

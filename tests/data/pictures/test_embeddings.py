@@ -82,6 +82,23 @@ def test_npy_with_labels_beside_it(name: str, tmp_path: Path) -> None:
     check(open_pictures(tmp_path / "v.npy", PictureOptions(labels_file=moved)).collection)
 
 
+def test_a_table_beside_an_npy_gives_ids_and_splits(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", VECTORS)
+    rows = [f"{name},{label}" for name, label in zip("uvwxyz", LABELS)]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,label", *rows]) + "\n")
+    found = open_pictures(tmp_path / "v.npy").collection
+    check(found)
+    assert found.train.ids == tuple("uvwxyz")
+    splits = ["test", "test", *["train"] * 4]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,label,split", *(f"{r},{s}" for r, s in zip(rows, splits))]) + "\n")
+    found = open_pictures(tmp_path / "v.npy").collection
+    assert found.train.ids == tuple("wxyz") and found.test is not None and found.test.labels.tolist() == [1, 0]
+    for text, says in (("id,label\nu,a\nu,b\n" + "\n".join(rows[2:]), 'id "u" occurs'), ("id,label\nu,a\nv,b\n", "2 labels")):
+        (tmp_path / "labels.csv").write_text(text)
+        with pytest.raises(ToolError, match=says):
+            open_pictures(tmp_path / "v.npy")
+
+
 @pytest.mark.parametrize("kind", ["list", "fixed", "large"])
 def test_parquet(kind: str, tmp_path: Path) -> None:
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
