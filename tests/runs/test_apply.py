@@ -249,6 +249,16 @@ def test_semicolons_byte_order_marks_and_line_ends_stay(tmp_path: Path) -> None:
     assert (tmp_path / "new.csv").read_bytes() == expected
 
 
+def test_a_table_with_spaces_before_its_paths(tmp_path: Path) -> None:
+    for k in range(3):
+        save(noise(k), tmp_path / f"{k}.png")
+    (tmp_path / "t.csv").write_text("label, path\na, 0.png\nb, 1.png\na, 2.png\n")
+    made_run(tmp_path / "run", f"pictures:{tmp_path / 't.csv'}", ["0.png", "1.png", "2.png"], list("aba"), {"2.png": "b"})
+    apply_run(tmp_path / "run", tmp_path / "else" / "new.csv", Policy())
+    with (tmp_path / "else" / "new.csv").open() as file:
+        assert list(csv.reader(file))[1:] == [[label, str(tmp_path / f"{k}.png")] for k, label in enumerate("abb")]
+
+
 def test_an_imagefolder_gets_new_metadata(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for k in range(4):

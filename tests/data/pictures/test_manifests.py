@@ -173,6 +173,30 @@ def test_another_root(folder: Path) -> None:
     assert len(opened(path, root=folder).collection.train) == 3
 
 
+def test_spaces_around_paths_are_left_out_where_only_so_there_is_a_file(folder: Path) -> None:
+    save(noise(7), folder / "img" / " 1.png")
+    (folder / "t.csv").write_text("label, path\ndog, img/0.png\ncat,img/ 1.png\ndog,img/2.png \ncat, img/9.png\n")
+    found = opened(folder / "t.csv")
+    assert found.collection.train.ids == ("img/0.png", "img/ 1.png", "img/2.png")
+    assert "spaces around paths are left out" in found.notes and [row.path for row in found.left_out] == [" img/9.png"]
+    save(noise(8), folder / " img" / "0.png")
+    assert opened(folder / "t.csv").collection.train.ids[0] == " img/0.png"
+
+
+@pytest.mark.parametrize(
+    ("paths", "says"),
+    [
+        ((".\\img\\0.png", "img\\1.png"), "paths hold backslashes: write them with / instead. Give the folder .*--root"),
+        ((" imgs/0.png", "imgs/1.png"), "paths begin or end with spaces"),
+        (("imgs/0.png", "imgs/1.png"), r"no such file\. Give the folder"),
+    ],
+)
+def test_what_is_odd_about_paths_that_lead_nowhere_is_said(paths: tuple[str, str], says: str, folder: Path) -> None:
+    rows = [{"label": label, "path": path} for label, path in zip("ab", paths)]
+    with pytest.raises(ToolError, match=says):
+        opened(write(folder / "t.csv", rows))
+
+
 def test_missing_files_are_left_out_and_told(folder: Path) -> None:
     path = write(folder / "t.csv", [*ROWS, {"path": "img/9.png", "label": "cat"}])
     assert [(row.id, row.reason) for row in opened(path).left_out] == [("img/9.png", "there is no such file")]

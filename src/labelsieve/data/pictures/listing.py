@@ -120,10 +120,21 @@ def present(listing: Listing, strict: bool = False) -> Listing:
         where = getattr(listing.origin, "root", listing.place)
         raise ToolError(
             f"{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is "
-            f'"{first.path}", looked for below {where}: {first.reason}. '
+            f'"{first.path}", looked for below {where}: {first.reason}. {_odd_paths(listing)}'
             f"Give the folder that the paths start from as {named('root')}, or allow paths outside of it: {named('outside')}"
         )
     return found
+
+
+def _odd_paths(listing: Listing) -> str:
+    """What may be wrong with paths of which none leads to a file."""
+    paths = [listing.origin.path(row) for row in range(len(listing))]
+    said = ""
+    if any("\\" in path for path in paths):
+        said += "The paths hold backslashes: write them with / instead. "
+    if any(path != path.strip() for path in paths):
+        said += "The paths begin or end with spaces: remove these. "
+    return said
 
 
 def leaves_root(place: Path, name: str, count: int) -> ToolError:
