@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from labelsieve.data.pictures.arrow import parquet_file
+from labelsieve.data.pictures.options import named
 from labelsieve.errors import ToolError
 
 DELIMITED = (".csv", ".tsv", ".tab")
@@ -55,7 +56,7 @@ def text_of(path: Path, encoding: str | None) -> Iterator[TextIO]:
         with path.open(encoding=encoding or "utf-8-sig", newline="") as stream:
             yield stream
     except LookupError:
-        raise ToolError(f'{path}: there is no encoding "{encoding}"; write it as Python does: cp1252') from None
+        raise ToolError(f'{path}: there is no encoding "{encoding}"; write {named("encoding")} as Python does: cp1252') from None
     except UnicodeError:
         raise ToolError(_undecodable(path, encoding)) from None
     except csv.Error as error:
@@ -67,7 +68,7 @@ def _undecodable(path: Path, encoding: str | None) -> str:
     with path.open("rb") as stream:
         start = stream.read(2)
         if encoding is None and start in (b"\xff\xfe", b"\xfe\xff"):
-            return f"{path}: it is UTF-16, not UTF-8; save it as UTF-8, or give the encoding utf-16"
+            return f"{path}: it is UTF-16, not UTF-8; save it as UTF-8, or give utf-16 as {named('encoding')}"
         stream.seek(0)
         for number, line in enumerate(stream, 1):
             try:
@@ -76,9 +77,9 @@ def _undecodable(path: Path, encoding: str | None) -> str:
                 near = line[max(error.start - 10, 0) : error.start + 10] if hasattr(error, "start") else line[:20]
                 return (
                     f"{path}: line {number} is not {encoding or 'UTF-8'} (near {near!r}); "
-                    f"save the file as UTF-8, or give its encoding (often cp1252)"
+                    f"save the file as UTF-8, or give its {named('encoding')}, often cp1252"
                 )
-    return f"{path}: it is not {encoding or 'UTF-8'}; save it as UTF-8, or give its encoding"
+    return f"{path}: it is not {encoding or 'UTF-8'}; save it as UTF-8, or give its {named('encoding')}"
 
 
 def _misquoted(path: Path, line: int, what: str) -> ToolError:
