@@ -208,6 +208,34 @@ def test_options_that_cannot_be(tmp_path: Path, shell: Shell, animals: Path, wor
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("place", ["run", "cat/run", "../link/run"])
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_run_among_the_pictures_is_refused(
+    tmp_path: Path, shell: Shell, animals: Path, place: str, more: tuple[str, ...]
+) -> None:
+    (tmp_path / "link").symlink_to(animals)
+    before = sorted(animals.rglob("*"))
+    answer = shell("train", animals, "--out", animals / place, *QUICK, *more)
+    assert answer.code == 2 and f"inside the data {animals}" in answer.err and "another --out" in answer.err
+    assert sorted(animals.rglob("*")) == before and not (tmp_path / "cache").exists()
+
+
+def test_labels_of_flat_splits_in_a_column_that_is_named(tmp_path: Path, shell: Shell) -> None:
+    """Before the column is named nothing says what the pictures are; run verbs know it from the run."""
+    root, rows = tmp_path / "flat", ["image,breed"]
+    for number in range(24):
+        (root / "train").mkdir(parents=True, exist_ok=True)
+        striped(number, number % 2).save(root / "train" / f"{number}.png")
+        rows.append(f"train/{number}.png,{'ab'[number % 2]}")
+    (root / "train.csv").write_text("\n".join(rows) + "\n")
+    assert "named after a split" in shell("inspect", root).err
+    told = shell("inspect", root, "--label-column", "breed")
+    assert told.code == 0 and "train: 24 samples in 2 classes" in told.out
+    assert shell("train", root, "--label-column", "breed", "--out", tmp_path / "run", *QUICK).code == 0
+    moved = root.rename(tmp_path / "moved")
+    assert shell("apply", tmp_path / "run", "--data", moved, "--out", tmp_path / "new.csv").code == 0
+
+
 def test_without_a_gpu_large_pictures_are_kept_to_64_px_and_the_run_remembers(tmp_path: Path, shell: Shell) -> None:
     root = tmp_path / "large"
     for label, name in enumerate(("cat", "dog")):

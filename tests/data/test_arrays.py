@@ -53,6 +53,33 @@ def test_text_labels_name_the_classes_in_order(kind: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([" b", "a", "c ", "b", "a ", "c"], ("a", "b", "c")),
+        (["9", "10", "2"] * 2, ("10", "2", "9")),
+        (LABELS + 1, ("1", "2", "3")),
+        (LABELS * 2, ("0", "2", "4")),
+        (LABELS * 1.0, ("0", "1", "2")),
+        (LABELS * 0.5, ("0", "0.5", "1")),
+        (LABELS > 0, ("false", "true")),
+        ([0, 1, 2, 0, 1, 10**12], ("0", "1", "2", "1000000000000")),
+    ],
+)
+def test_labels_are_named_as_in_every_other_file(labels: Any, classes: tuple[str, ...], tmp_path: Path) -> None:
+    found = opened(tmp_path, labels=np.array(labels), true_labels=np.array(labels), test_images=BYTES, test_labels=labels)
+    assert found.train.classes == classes
+    words = [str(value).strip().lower().removesuffix(".0") for value in np.array(labels).tolist()]
+    assert [classes[code] for code in found.train.labels.tolist()] == words
+    assert found.truth is not None and torch.equal(found.truth.labels, found.train.labels)
+    assert found.test is not None and torch.equal(found.test.labels, found.train.labels)
+
+
+def test_numbers_are_places_among_the_names_unless_they_can_only_be_names(tmp_path: Path) -> None:
+    assert opened(tmp_path, classes=["1", "2", "0"]).train.labels.tolist() == LABELS.tolist()
+    assert opened(tmp_path, labels=10 * LABELS, classes=["20", "10", "0"]).train.labels.tolist() == [2, 1, 0, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
     ("given", "expected"),
     [
         ((6, 8, 9), (6, 1, 8, 9)),
@@ -115,10 +142,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "fewer labels": ({"labels": LABELS[:5]}, "6 pictures, 5 labels"),
     "fewer pictures": ({"images": BYTES[:5]}, "5 pictures, 6 labels"),
     "nothing": ({"images": BYTES[:0], "labels": LABELS[:0]}, "no samples"),
-    "from one": ({"labels": LABELS + 1}, 'run from 1 to 3 .* without "classes"'),
     "negative label": ({"labels": LABELS - 1}, "run from -1 to 1"),
-    "huge label": ({"labels": np.array([0, 1, 2, 0, 1, 10**12])}, "to 1000000000000 over 6 samples"),
-    "a gap": ({"labels": np.array([0, 1, 3, 0, 1, 3])}, 'no sample has the label "2"'),
+    "text without a label": ({"labels": ["a", " ", "b", "a", "", "b"]}, '"labels": 2 rows have no label, the first is row 2'),
+    "NaN as a label": ({"labels": [0.0, 1.0, np.nan, 0.0, 1.0, 2.0]}, "1 rows have no label, the first is row 3"),
+    "lists of labels": ({"labels": LABELS * 1j}, "the label is a complex"),
+    "true label of no class": ({"labels": LABELS + 1, "true_labels": LABELS}, '"true_labels": row 1: label "0" is not one of'),
     "outside the names": (
         {"labels": LABELS + 1, "classes": ["a", "b", "c"]},
         r"row 2 has label 3, outside 0\.\.2",
@@ -129,9 +157,8 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "names as floats": ({"classes": [0.5, 1.0, 2.0]}, '"classes": it is float64'),
     "unknown word": (
         {"labels": ["cat", "dog", "catt", "dog", "cat", "dog"], "classes": ["cat", "dog"]},
-        r'row 2: label "catt" is not one of 2 classes \(did you mean "cat"\?\)',
+        r'row 3: label "catt" is not one of 2 classes \(did you mean "cat"\?\)',
     ),
-    "labels as floats": ({"labels": LABELS * 1.0}, "values are float64"),
     "labels as a column": ({"labels": LABELS[:, None]}, r"shape is \(6, 1\)"),
     "words as a column": ({"labels": LABELS.astype("U")[:, None]}, r"\(6, 1\)"),
     "bytes not UTF-8": ({"labels": np.array([b"\xff", b"a"] * 3)}, "not UTF-8"),

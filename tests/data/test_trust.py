@@ -22,7 +22,10 @@ def test_plenty_of_everything_raises_no_doubt() -> None:
         ({"a": 250, "b": 249}, "499 samples are few"),
         ({"a": 600, "b": 19}, 'fewer than 20 samples ("b": 19)'),
         ({"a": 2000, "b": 100}, "20 times the smallest"),
-        ({"a": 2000, "b": 0}, "inf times the smallest"),
+        ({"a": 2000, "b": 0}, "fewer than two classes"),
+        ({"a": 600, "b": 600, "NaN": 1200}, '1,200 samples have the label "NaN", which often stands for none'),
+        ({"a": 600, "N/A": 21, "b": 300}, "--set pictures.skip_unlabelled=true"),
+        ({"a": 600, "None": 1}, '1 sample has the label "None"'),
         ({"a": 600, "b": 19}, "1 class has fewer"),
         ({"Dog": 300, "dog": 300}, '"Dog" and "dog" may be meant as one'),
         ({"7": 300, "7.0": 300}, '"7" and "7.0" may be meant as one'),
@@ -32,6 +35,10 @@ def test_plenty_of_everything_raises_no_doubt() -> None:
 )
 def test_each_doubt(counts: dict[str, int], word: str) -> None:
     assert word in said(counts)
+
+
+def test_classes_without_samples_raise_no_doubt() -> None:
+    assert said({"boot": 0, "bag": 300, "shoe": 300, "boots": 0}) == ""
 
 
 def test_names_stay_on_one_line() -> None:

@@ -249,6 +249,16 @@ def test_semicolons_byte_order_marks_and_line_ends_stay(tmp_path: Path) -> None:
     assert (tmp_path / "new.csv").read_bytes() == expected
 
 
+def test_a_table_with_spaces_before_its_paths(tmp_path: Path) -> None:
+    for k in range(3):
+        save(noise(k), tmp_path / f"{k}.png")
+    (tmp_path / "t.csv").write_text("label, path\na, 0.png\nb, 1.png\na, 2.png\n")
+    made_run(tmp_path / "run", f"pictures:{tmp_path / 't.csv'}", ["0.png", "1.png", "2.png"], list("aba"), {"2.png": "b"})
+    apply_run(tmp_path / "run", tmp_path / "else" / "new.csv", Policy())
+    with (tmp_path / "else" / "new.csv").open() as file:
+        assert list(csv.reader(file))[1:] == [[label, str(tmp_path / f"{k}.png")] for k, label in enumerate("abb")]
+
+
 def test_an_imagefolder_gets_new_metadata(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for k in range(4):
@@ -284,6 +294,31 @@ def test_arrays_become_arrays(tmp_path: Path, text: bool) -> None:
     assert (tmp_path / "data.npz").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes", "corrected"),
+    [
+        ([1, 2, 3, 1], None, [3, 2, 3, 1]),
+        ([0.0, 1.0, 2.0, 0.0], None, [2.0, 1.0, 2.0, 0.0]),
+        ([True, False, False, True], None, [False, False, False, True]),
+        (["a", "b", "c", " a"], None, ["c", "b", "c", " a"]),
+        (["a", "b ", "c", "b"], None, ["c", "b ", "c", "b"]),
+        ([0, 1, 2, 0], ["1", "2", "0"], [2, 1, 2, 0]),
+    ],
+)
+def test_labels_of_arrays_are_written_as_they_were(tmp_path: Path, labels: list[Any], classes: Any, corrected: list[Any]) -> None:
+    images = np.random.default_rng(0).integers(0, 255, (4, 8, 8), np.uint8)
+    more = {} if classes is None else {"classes": np.array(classes)}
+    np.savez(tmp_path / "data.npz", images=images, labels=np.array(labels), **more)
+    found = load_arrays(tmp_path / "data.npz").train
+    given = [found.classes[code] for code in found.labels.tolist()]
+    made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", list(found.ids), given, {"00000": given[2]})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {"00000": Decision("relabel", None)})
+    with np.load(tmp_path / "new.npz") as arrays:
+        assert arrays["labels"].tolist() == corrected and arrays["labels"].dtype.kind == np.array(labels).dtype.kind
+    again = load_arrays(tmp_path / "new.npz").train
+    assert [again.classes[code] for code in again.labels.tolist()] == [given[2], *given[1:]]
+
+
 def test_vectors_keep_their_keys(tmp_path: Path) -> None:
     vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array(["x", "y", "x", "y"])
     np.savez(tmp_path / "v.npz", X=vectors, y=labels, ids=np.array(list("abcd")))
@@ -291,6 +326,24 @@ def test_vectors_keep_their_keys(tmp_path: Path) -> None:
     apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(relabel_above=0.9))
     with np.load(tmp_path / "new.npz") as arrays:
         assert arrays["y"].tolist() == ["x", "x", "x", "y"] and np.array_equal(arrays["X"], vectors)
+
+
+def test_every_array_by_row_loses_the_dropped_rows_and_the_rest_stays(tmp_path: Path) -> None:
+    vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array([0, 1, 2, 3])
+    others = {"weight": np.arange(4.0), "boxes": np.arange(16).reshape(4, 4), "version": np.array(3), "scale": np.arange(3)}
+    held = {"test_features": vectors + 1, "test_labels": labels, "val_weight": np.arange(4)}
+    classes = np.array(list("wxyz"))
+    np.savez(tmp_path / "v.npz", features=vectors, labels=labels, classes=classes, **others, **held)  # type: ignore[arg-type]
+    ids = [f"{row:05d}" for row in range(4)]
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", ids, list("wxyz"), {})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {ids[1]: Decision("drop", None)})
+    with np.load(tmp_path / "new.npz") as arrays:
+        for key, values in ({"features": vectors, "labels": labels} | others).items():
+            stays = key in ("version", "scale")
+            assert np.array_equal(arrays[key], values if stays else values[[0, 2, 3]]), key
+        for key, values in ({"classes": classes} | held).items():
+            assert np.array_equal(arrays[key], values), key
+        assert arrays["ids"].tolist() == [ids[0], ids[2], ids[3]]
 
 
 def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None:

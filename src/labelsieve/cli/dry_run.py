@@ -10,12 +10,14 @@ from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
 from labelsieve.runs.assemble import recipe_for, rows_for
 from labelsieve.runs.config import Config, to_yaml
-from labelsieve.runs.own import Watch, check_names, picture_options
+from labelsieve.runs.own import Watch, check_names, check_place, picture_options
 from labelsieve.runs.train import settled
 
 
 def say_plan(config: Config, out: Path | None) -> None:
     check_names(config)
+    if out is not None:
+        check_place(out, config)
     if config.data.source.partition(":")[0] in WEBSETS:
         _say_web_plan(config, out)
         return

@@ -59,7 +59,7 @@ def inspect(
     options = picture_options(override(Config(), {key: value for key, value in said.items() if value is not None}).pictures)
     options = sized_for(options, device)
     cuda = choose_device(device).type == "cuda"
-    path = known_source(data)
+    path = known_source(data, options)
     name, _, place = str(path).partition(":")
     if isinstance(path, str) and name in WEBSETS:
         if noise is not None:

@@ -1,6 +1,7 @@
 """Anybody's arrays: one .npz goes in, a `Collection` comes out.
 
-Keys: `images` and `labels`; optional `true_labels`, `classes`, `ids`, `test_images`, `test_labels`, `mirror`.
+Keys: `images` and `labels`; optional `true_labels`, `classes`, `ids`, `test_images`, `test_labels`, `val_images`, `val_labels`,
+`mirror`. The names that Keras, MedMNIST and others give them are in `npz_keys`.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from torch import Tensor
 from labelsieve.data.noisy_data import (
     Collection,
     Held,
+    Loaded,
     NoisyData,
     Truth,
     channel_statistics,
@@ -21,94 +23,110 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npz
+from labelsieve.data.npz_keys import held_keys, keys_by_role, nothing_found, plain_labels
+from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pixels import as_bytes, brightest, channels_first
 from labelsieve.errors import ToolError, UsageError, suggest
 
 REQUIRED = ("images", "labels")
-OPTIONAL = ("true_labels", "classes", "ids", "test_images", "test_labels", "mirror")
+OPTIONAL = ("true_labels", "classes", "ids", "test_images", "test_labels", "val_images", "val_labels", "mirror")
 
 
 def load_arrays(path: Path | None) -> Collection:
-    """The collection in the .npz at `path`. Unless it says otherwise, pictures may be mirrored."""
+    """`read_arrays`, without its validation pictures."""
+    return read_arrays(path).collection
+
+
+def read_arrays(path: Path | None) -> Loaded:
+    """What the .npz at `path` holds. Unless it says otherwise, pictures may be mirrored.
+
+    Its test set is that of the test keys, else that of the val keys.
+    """
     if path is None:
         raise UsageError('arrays needs a file: write "arrays:FILE.npz", with the keys images and labels')
     if not path.is_file():
         raise ToolError(f"{path}: no such file; write it with numpy.savez(file, images=..., labels=...)")
     arrays = read_npz(path)
-    _check_keys(arrays, path)
-    images, test_images = _pictures(arrays, path)
-    classes = _classes(arrays, path)
-    labels = _labels(arrays["labels"], classes, f'{path}: "labels"')
-    train = checked(NoisyData(images, labels, _ids(arrays, len(labels), path), classes), str(path))
-    truth = test = None
+    found = _check_keys(arrays, path)
+    pictures = _pictures(arrays, [key for role, key in found.items() if role.endswith("values")], path)
+    place = f'{path}: "{found["labels"]}"'
+    labels, classes, numbered = _classes(plain_labels(arrays, found["labels"]), arrays, place, path)
+    ids = _ids(arrays, len(labels), path)
+    train = checked(NoisyData(pictures[found["values"]], labels, ids, classes), str(path))
+    truth = None
     if "true_labels" in arrays:
-        true_labels = _labels(arrays["true_labels"], classes, f'{path}: "true_labels"')
+        true_labels = _labels(arrays["true_labels"], classes, numbered, f'{path}: "true_labels"')
         truth = checked_truth(Truth(true_labels), train, str(path))
-    if test_images is not None:
-        test_labels = _labels(arrays["test_labels"], classes, f'{path}: "test_labels"')
-        test = checked_held(Held(test_images, test_labels), train, str(path))
+    held = {}
+    for split in ("test", "val"):
+        if (pair := held_keys(found, split, arrays, path)) is not None:
+            codes = _labels(plain_labels(arrays, pair[1]), classes, numbered, f'{path}: "{pair[1]}"')
+            held[split] = checked_held(Held(pictures[pair[0]], codes), train, str(path))
     mean, std = channel_statistics(train.images)
-    return Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path))
+    test = held.get("test") or held.get("val")
+    return Loaded(Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path)), held.get("val"))
 
 
-def _check_keys(arrays: dict[str, Array], path: Path) -> None:
+def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:
+    """Which key holds what; one that nothing is known of is an error."""
+    found = keys_by_role(arrays, path)
+    if not found:
+        raise nothing_found(arrays, path)
     known = (*REQUIRED, *OPTIONAL)
     for key in arrays:
-        if key not in known:
+        if key not in known and key not in found.values():
             raise ToolError(f'{path}: unknown key "{key}"{suggest(key, known)}; the keys are {", ".join(known)}')
-    for key in REQUIRED:
-        if key not in arrays:
+    for key, role in zip(REQUIRED, ("values", "labels")):
+        if role not in found:
             raise ToolError(f'{path}: the key "{key}" is missing; {" and ".join(REQUIRED)} are needed')
-    if ("test_images" in arrays) != ("test_labels" in arrays):
-        raise ToolError(f"{path}: test_images and test_labels go together; give both or neither")
+    return found
 
 
-def _pictures(arrays: dict[str, Array], path: Path) -> tuple[Tensor, Tensor | None]:
-    """Training and test pictures; floats of both are scaled alike, by the larger of their largest values."""
-    present = [key for key in ("images", "test_images") if key in arrays]
-    shaped = {key: channels_first(arrays[key], f'{path}: "{key}"') for key in present}
-    tops = {key: brightest(shaped[key], f'{path}: "{key}"') for key in present}
-    float_top = max((tops[key] for key in present if shaped[key].dtype.kind == "f"), default=0.0)
+def _pictures(arrays: dict[str, Array], keys: Sequence[str], path: Path) -> dict[str, Tensor]:
+    """The pictures under each key; floats of all are scaled alike, by the largest of their largest values."""
+    shaped = {key: channels_first(arrays[key], f'{path}: "{key}"') for key in keys}
+    tops = {key: brightest(shaped[key], f'{path}: "{key}"') for key in keys}
+    float_top = max((tops[key] for key in keys if shaped[key].dtype.kind == "f"), default=0.0)
     ready = {}
-    for key in present:
+    for key in keys:
         top = float_top if shaped[key].dtype.kind == "f" else tops[key]
         ready[key] = as_bytes(shaped[key], top, f'{path}: "{key}"')
-    return ready["images"], ready.get("test_images")
+    return ready
 
 
-def _classes(arrays: dict[str, Array], path: Path) -> tuple[str, ...]:
-    """The given names; else the labels' own names, sorted; else the numbers 0..K-1 as text."""
-    labels = arrays["labels"]
-    if "classes" in arrays:
-        return _words(arrays["classes"], f'{path}: "classes"')
-    if labels.dtype.kind in "US":
-        return tuple(sorted(set(_words(labels, f'{path}: "labels"'))))
-    if labels.dtype.kind not in "ui" or labels.size == 0:
-        return ()
-    low, high = int(labels.min()), int(labels.max())
-    if low != 0 or high >= len(labels):
+def _classes(labels: Array, arrays: dict[str, Array], place: str, path: Path) -> tuple[Tensor, tuple[str, ...], bool]:
+    """The training labels, the class names, and whether whole numbers are places among these rather than names.
+
+    The classes are those given; else the labels' own, text in order of its letters, numbers in their order.
+    """
+    given = _words(arrays["classes"], f'{path}: "classes"') if "classes" in arrays else None
+    whole = labels.dtype.kind in "ui" and labels.ndim == 1 and labels.size > 0
+    numbers = sorted(set(labels.tolist())) if whole else []
+    if given is None and whole and numbers[0] < 0:
         raise ToolError(
-            f'{path}: "labels" run from {low} to {high} over {len(labels)} samples; without "classes" they '
-            f"must be 0..K-1 with a sample in each class. Number them from 0, or store them as text"
+            f"{place} run from {numbers[0]} to {numbers[-1]}, and a negative number often stands for no label; leave such "
+            f"rows out, number the classes from 0, or store labels as text"
         )
-    return tuple(str(label) for label in range(high + 1))
+    if given is None:
+        numbered = numbers == list(range(len(numbers)))
+        own = name_labels(labels.tolist(), place).classes if labels.ndim == 1 else ()
+        given = tuple(sorted(own)) if labels.dtype.kind in "US" else own
+    else:  # by place as far as that can be; else the numbers may be the names
+        numbered = not whole or numbers[-1] < len(given) or not set(map(str, numbers)) <= set(given)
+    return _labels(labels, given, numbered, place), given, numbered
 
 
-def _labels(labels: Array, classes: Sequence[str], place: str) -> Tensor:
-    """Whole numbers as they are, text by its place among the class names: int64 (N,)."""
+def _labels(labels: Array, classes: Sequence[str], numbered: bool, place: str) -> Tensor:
+    """Places among the class names, by name or as they are: int64 (N,)."""
     if labels.ndim != 1:
         raise ToolError(f"{place}: the shape is {labels.shape}; labels must be (N,), one for each picture")
-    if labels.dtype.kind in "US":
-        number = {name: k for k, name in enumerate(classes)}
-        words = _words(labels, place)
-        for row, word in enumerate(words):
-            if word not in number:
-                hint = suggest(word, classes)
-                raise ToolError(f'{place}: row {row}: label "{word}" is not one of {len(classes)} classes{hint}')
-        return torch.tensor([number[word] for word in words], dtype=torch.int64)
-    if labels.dtype.kind not in "ui":
-        raise ToolError(f"{place}: the values are {labels.dtype}; labels must be whole numbers or text")
-    return torch.from_numpy(labels.astype(np.int64))
+    if numbered and labels.dtype.kind in "ui":
+        return torch.from_numpy(labels.astype(np.int64))
+    codes = name_labels(labels.tolist(), place, classes).codes
+    missing = np.flatnonzero(codes == MISSING)
+    if len(missing):
+        raise ToolError(f"{place}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
+    return torch.from_numpy(codes)
 
 
 def _ids(arrays: dict[str, Array], count: int, path: Path) -> tuple[str, ...]:

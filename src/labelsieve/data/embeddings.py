@@ -15,6 +15,7 @@ from torch import Tensor
 from labelsieve.data.noisy_data import (
     Collection,
     Held,
+    Loaded,
     NoisyData,
     Truth,
     checked,
@@ -22,28 +23,32 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npy, read_npz
+from labelsieve.data.npz_keys import COLUMNS, held_keys, keys_by_role, nothing_found, plain_labels
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
+from labelsieve.data.pictures.listing import TEST, TRAIN, VAL, trained_classes
+from labelsieve.data.pictures.manifest import check_unique, ids_of, splits_of
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
 from labelsieve.errors import ToolError, UsageError
 
-VECTORS = ("features", "embeddings", "X")
-LABELS = ("labels", "y")
-COLUMNS = ("features", "embeddings", "embedding", "feature", "vector", "vectors", "x")
-HELD_VECTORS = ("test_features", "test_embeddings", "X_test")
-HELD_LABELS = ("test_labels", "y_test")
 BESIDE = ("labels.npy", "y.npy", "labels.txt", "labels.csv", "labels.tsv")
 
 
 def load_embeddings(path: Path | None, options: PictureOptions | None = None) -> Collection:
+    """`read_embeddings`, without what is only said."""
+    return read_embeddings(path, options).collection
+
+
+def read_embeddings(path: Path | None, options: PictureOptions | None = None) -> Loaded:
     """The vectors at `path` with their labels.
 
     .npz: the keys features, embeddings or X, and labels or y; optional ids, classes, true_labels, and for a test set
-    test_features (X_test) and test_labels (y_test). .npy: (N, D), its labels in `options.labels_file`, or beside it
-    as labels.npy, y.npy, labels.txt (one a line), labels.csv, or <name>_labels.npy. Parquet: a column of lists.
+    test_features (X_test) and test_labels (y_test); more names are in `npz_keys`. .npy: (N, D), its labels in
+    `options.labels_file`, or beside it as labels.npy, y.npy, labels.txt (one a line), labels.csv, or <name>_labels.npy.
+    Parquet: a column of lists, and as in tables of pictures columns of labels, ids and splits.
     """
     if path is None:
         raise UsageError('embeddings needs a file: write "embeddings:FILE", an .npz, .npy or .parquet')
@@ -54,8 +59,7 @@ def load_embeddings(path: Path | None, options: PictureOptions | None = None) ->
     if suffix == ".npz":
         return _from_npz(path, options)
     if suffix == ".npy":
-        labels = _label_file(_beside(path, options), options)
-        return _collection(path, vectors(read_npy(path), str(path)), labels, None)
+        return _from_npy(path, _beside(path, options), options)
     if suffix == ".parquet":
         return _from_parquet(path, options)
     raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; write one of these")
@@ -78,31 +82,28 @@ def vectors(values: Array, place: str) -> Tensor:
     return torch.from_numpy(plain)
 
 
-def _from_npz(path: Path, options: PictureOptions) -> Collection:
+def _from_npz(path: Path, options: PictureOptions) -> Loaded:
     arrays = read_npz(path)
-    key, label = _key(arrays, VECTORS, path), _key(arrays, LABELS, path)
+    found = keys_by_role(arrays, path)
+    if "values" not in found or "labels" not in found:
+        raise nothing_found(arrays, path)
+    key, label = found["values"], found["labels"]
     names = arrays["classes"].tolist() if "classes" in arrays else None
-    labels = _labels(arrays[label], names, options, f'{path}: "{label}"')
+    labels = _labels(plain_labels(arrays, label), names, options, f'{path}: "{label}"')
     ids = [str(value) for value in arrays["ids"].tolist()] if "ids" in arrays else None
-    held = [name for name in (*HELD_VECTORS, *HELD_LABELS) if name in arrays]
-    test = truth = None
-    if held:
-        key_test, label_test = _key(arrays, HELD_VECTORS, path), _key(arrays, HELD_LABELS, path)
-        codes = _labels(arrays[label_test], labels.classes, options, f'{path}: "{label_test}"').codes
-        test = Held(vectors(arrays[key_test], f'{path}: "{key_test}"'), torch.from_numpy(codes))
+    held, truth = {}, None
+    whole = {"val values", "val labels"} <= found.keys()  # other arrays may be there for other purposes
+    for split in ("test", "val") if whole else ("test",):
+        if (pair := held_keys(found, split, arrays, path)) is not None:
+            own = plain_labels(arrays, pair[1])
+            codes = _labels(own, labels.classes, options, f'{path}: "{pair[1]}"').codes
+            held[split] = Held(vectors(arrays[pair[0]], f'{path}: "{pair[0]}"'), torch.from_numpy(codes))
     if "true_labels" in arrays:
         codes = _labels(arrays["true_labels"], labels.classes, options, f'{path}: "true_labels"').codes
         truth = Truth(torch.from_numpy(codes))
-    return _collection(path, vectors(arrays[key], f'{path}: "{key}"'), labels, ids, truth, test)
-
-
-def _key(arrays: dict[str, Array], names: tuple[str, ...], path: Path) -> str:
-    found = [name for name in names if name in arrays]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ToolError(f"{path}: the keys {' and '.join(found)} would both do; keep one")
-    raise ToolError(f"{path}: none of the keys {', '.join(names)} is there; the keys are {', '.join(arrays)}")
+    values = vectors(arrays[key], f'{path}: "{key}"')
+    test = held.get("test") or held.get("val")
+    return Loaded(_collection(path, values, labels, ids, truth, test), held.get("val"))
 
 
 def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> Labels:
@@ -125,20 +126,35 @@ def _beside(path: Path, options: PictureOptions) -> Path:
     raise UsageError(f"{path}: no labels beside it ({', '.join(BESIDE)}); name the file with {named('labels_file')}")
 
 
-def _label_file(path: Path, options: PictureOptions) -> Labels:
+def _from_npy(path: Path, beside: Path, options: PictureOptions) -> Loaded:
+    """A table of labels may hold ids and splits, too."""
+    values, ids = vectors(read_npy(path), str(path)), None
+    if beside.suffix.lower() in SUFFIXES:
+        table = open_table(beside, options.encoding)
+        label = needed(table.columns, options.label_column, usual.LABEL, "label_column", beside)
+        id_column = optional(table.columns, options.id_column, usual.ID, "id_column", beside)
+        split = optional(table.columns, options.split_column, usual.SPLIT, "split_column", beside)
+        names = [name for name in (label, id_column, split) if name is not None]
+        read = dict(zip(names, table.read(names)))
+        labels = name_labels(read[label], str(beside), options.classes)
+        ids = None if id_column is None else ids_of(read[id_column], beside)
+        if split is not None and len(labels.codes) == len(values):
+            return _by_split(path, values, labels, ids, splits_of(read[split], beside))
+    else:
+        labels = _label_list(beside, options)
+    return Loaded(_collection(path, values, labels, ids))
+
+
+def _label_list(path: Path, options: PictureOptions) -> Labels:
     if path.suffix.lower() == ".npy":
         return _labels(read_npy(path), None, options, str(path))
-    if path.suffix.lower() in SUFFIXES:
-        table = open_table(path, options.encoding)
-        name = needed(table.columns, options.label_column, usual.LABEL, "label_column", path)
-        return name_labels(table.read([name])[0], str(path), options.classes)
     if not path.is_file():
         raise ToolError(f"{path}: no such file; check the path of the labels")
     with text_of(path, options.encoding) as stream:
         return name_labels(stream.read().splitlines(), str(path), options.classes)
 
 
-def _from_parquet(path: Path, options: PictureOptions) -> Collection:
+def _from_parquet(path: Path, options: PictureOptions) -> Loaded:
     file = parquet_file(path)
     lists = [field.name for field in file.schema_arrow if is_vector(field.type, path)]
     usual_names = COLUMNS if len(lists) != 1 else (lists[0].lower(),)
@@ -146,10 +162,35 @@ def _from_parquet(path: Path, options: PictureOptions) -> Collection:
     others = [name for name in file.schema_arrow.names if name not in lists]
     label = needed(others, options.label_column, usual.LABEL, "label_column", path)
     id_column = optional(others, options.id_column, usual.ID, "id_column", path)
-    table = file.read(columns=[name for name in (column, label, id_column) if name is not None])
-    ids = None if id_column is None else [str(value) for value in table.column(id_column).to_pylist()]
+    split = optional(others, options.split_column, usual.SPLIT, "split_column", path)
+    table = file.read(columns=[name for name in (column, label, id_column, split) if name is not None])
+    ids = None if id_column is None else ids_of(table.column(id_column).to_pylist(), path)
     labels = name_labels(table.column(label).to_pylist(), str(path), options.classes)
-    return _collection(path, vectors(_matrix(table.column(column), path, column), str(path)), labels, ids)
+    values = vectors(_matrix(table.column(column), path, column), str(path))
+    if split is None:
+        return Loaded(_collection(path, values, labels, ids))
+    return _by_split(path, values, labels, ids, splits_of(table.column(split).to_pylist(), path))
+
+
+def _by_split(path: Path, values: Tensor, labels: Labels, ids: list[str] | None, splits: NDArray[np.int8]) -> Loaded:
+    """The training rows, and the others to measure on. Rows without ids are named by their place in the whole file."""
+    _check_labelled(path, labels)
+    names = [f"{row:05d}" for row in range(len(values))] if ids is None else ids
+    check_unique(names, path, "id")
+    codes, classes, notes = trained_classes(labels.codes, splits, labels.classes, path)
+    held = {}
+    for split in (VAL, TEST):
+        rows = torch.from_numpy(np.flatnonzero((splits == split) & (codes >= 0)))
+        held[split] = Held(values[rows], torch.from_numpy(codes)[rows]) if len(rows) else None
+    train = np.flatnonzero(splits == TRAIN)
+    own = _collection(
+        path,
+        values[torch.from_numpy(train)],
+        Labels(codes[train], classes),
+        [names[row] for row in train.tolist()],
+        test=held[TEST] or held[VAL],
+    )
+    return Loaded(own, held[VAL], (*labels.notes, *notes))
 
 
 def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
@@ -165,6 +206,12 @@ def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
     return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), -1 if lengths else 0)
 
 
+def _check_labelled(path: Path, labels: Labels) -> None:
+    missing = np.flatnonzero(labels.codes == MISSING)
+    if len(missing):
+        raise ToolError(f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
+
+
 def _collection(
     path: Path,
     values: Tensor,
@@ -173,9 +220,7 @@ def _collection(
     truth: Truth | None = None,
     test: Held | None = None,
 ) -> Collection:
-    missing = np.flatnonzero(labels.codes == MISSING)
-    if len(missing):
-        raise ToolError(f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
+    _check_labelled(path, labels)
     names = tuple(f"{row:05d}" for row in range(len(values))) if ids is None else tuple(ids)
     train = checked(NoisyData(values, torch.from_numpy(labels.codes), names, labels.classes), str(path))
     if test is not None:

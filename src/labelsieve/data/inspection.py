@@ -65,12 +65,12 @@ class Inspection:
 
     @property
     def smallest(self) -> tuple[str, int]:
-        """The class with the fewest training samples, and how many."""
-        return min(self.training.items(), key=lambda item: item[1])
+        """The class with the fewest training samples, and how many; classes without any only where there is no other."""
+        return min(self.training.items(), key=lambda item: item[1] or float("inf"))
 
     @property
     def imbalance(self) -> float:
-        """The largest class's count over the smallest one's; infinite where a class is empty."""
+        """The largest class's count over the smallest one's; infinite where no class has samples."""
         low = self.smallest[1]
         return max(self.training.values()) / low if low else float("inf")
 
@@ -97,12 +97,12 @@ class Inspection:
         }
 
 
-def known_source(text: str) -> "Path | str":
+def known_source(text: str, options: PictureOptions) -> "Path | str":
     """A path, or the name of a data set: `digits`, `cifar10:PATH`."""
     from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.data.sources import OWN, source_at  # needs torch
 
-    source = source_at(text)
+    source = source_at(text, options)
     name, _, place = source.partition(":")
     return Path(place) if name in (*OWN, "arrays") and name not in WEBSETS else source
 
@@ -192,10 +192,12 @@ def _spread(values: list[int]) -> tuple[int, int, int] | None:
 
 def _arrays(layout: Layout, options: PictureOptions) -> Inspection:
     from labelsieve.data.arrays import load_arrays  # these two need torch
-    from labelsieve.data.embeddings import load_embeddings
+    from labelsieve.data.embeddings import read_embeddings
 
-    vectors = layout.kind == "embeddings"
-    return of_collection(layout, load_embeddings(layout.path, options) if vectors else load_arrays(layout.path))
+    if layout.kind == "arrays":
+        return of_collection(layout, load_arrays(layout.path))
+    read = read_embeddings(layout.path, options)
+    return replace(of_collection(layout, read.collection), notes=read.notes)
 
 
 def of_collection(layout: Layout, found: "Collection") -> Inspection:

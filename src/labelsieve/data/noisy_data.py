@@ -85,6 +85,15 @@ class Collection:
     also: Mapping[str, Held] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """A file of arrays as it was read: the collection, its validation rows, and what should be said of it."""
+
+    collection: Collection
+    val: Held | None = None
+    notes: tuple[str, ...] = ()
+
+
 def checked(data: NoisyData, place: str) -> NoisyData:
     """The data, or a `ToolError` that names what is wrong with it; `place` is the file or source."""
     images, labels, classes = data.images, data.labels, len(data.classes)

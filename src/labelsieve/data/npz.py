@@ -1,5 +1,6 @@
 """NumPy files from outside: a path goes in, plain arrays come out. Nothing pickled is ever loaded."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,26 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise ToolError(f"{path}: it is not an .npz file; write one with numpy.savez")
     with opened:
         return {key: _member(opened, key, path) for key in opened.files}
+
+
+def npz_keys(path: Path) -> tuple[str, ...]:
+    """The keys of the .npz at `path`; no array is read."""
+    try:
+        with zipfile.ZipFile(path) as members:
+            return tuple(name.removesuffix(".npy") for name in members.namelist())
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ToolError(f"{path}: not a whole .npz file ({error}); write it again with numpy.savez") from None
+
+
+def axes_of(path: Path, key: str) -> int | None:
+    """How many axes an array of an .npz has, by its header; None where that cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as members, members.open(f"{key}.npy") as member:
+            version = np.lib.format.read_magic(member)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            return len(read(member)[0])
+    except Exception:  # as below; who reads the whole array says what is wrong with it
+        return None
 
 
 def read_npy(path: Path) -> Array:

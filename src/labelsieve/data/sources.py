@@ -21,7 +21,7 @@ from labelsieve.data.pictures.opening import Opened, Tell, load_pictures, load_w
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.pictures.survey import Progress
-from labelsieve.data.pictures.websets import WEBSETS
+from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.errors import UsageError, suggest
 
 Loader = Callable[[Path | None], Collection]
@@ -53,7 +53,8 @@ SUBSET_STREAM, SUBSET_SEED = 2, 0
 def source_at(text: str, options: PictureOptions | None = None) -> str:
     """What the user wrote as a spec with an absolute path: `digits` stays, a plain path is looked at.
 
-    A known name wins over a file of the same name, for which one writes ./name.
+    A known name wins over a file of the same name, for which one writes ./name. Without `options`, what a folder's tables
+    hold cannot be told yet: it is left to who opens it.
     """
     name, colon, path = text.partition(":")
     if name in SOURCES:
@@ -65,6 +66,9 @@ def source_at(text: str, options: PictureOptions | None = None) -> str:
             f'"{text}" is neither a file or folder nor a known data set{suggest(name, SOURCES)}{_beside(place)}; give a folder '
             f"of class folders, a table, a saved data set or arrays, or one of {forms}"
         )
+    if options is None and place.is_dir():
+        web_set = web_set_at(place)
+        return f"{'pictures' if web_set is None else web_set.name}:{place.absolute()}"
     kind = recognise(place, options).kind
     return f"{kind if kind in ('arrays', 'embeddings', *WEBSETS) else 'pictures'}:{place.absolute()}"
 

@@ -5,10 +5,12 @@ from difflib import get_close_matches
 from itertools import islice
 
 from labelsieve.data.pictures.labels import looks_alike
+from labelsieve.data.pictures.options import FLAGS
 
 FEW_SAMPLES, FEW_OF_CLASS, UNEVEN, MANY_CLASSES = 500, 20, 20, 10
 RARE, OFTEN = 3, 20  # a class of at most RARE samples may be another's misspelling that has OFTEN times as many
 CLOSE, MOST_NAMED = 0.75, 10
+NO_LABEL = ("nan", "n/a", "na", "null", "none")
 
 
 def quoted(name: str) -> str:
@@ -17,12 +19,13 @@ def quoted(name: str) -> str:
 
 
 def doubts(counts: Mapping[str, int]) -> Iterator[str]:
-    """What makes the outcome doubtful, and what to do about it; `counts` is {class: training samples}.
+    """What makes the outcome doubtful, and what to do about it; `counts` is {class: training samples}, empty ones do not count.
 
     Said for fewer than two classes; fewer than 500 samples in all; classes with fewer than 20 samples; a largest class 20
     times the smallest or more; and, where every class is that small, that ranking is all that can be expected. Classes whose
-    names are alike, and rare ones that look like the misspelt name of another, come last.
+    names are alike, rare ones that look like the misspelt name of another, and names that may stand for no label come last.
     """
+    counts = {name: count for name, count in counts.items() if count}
     samples = sum(counts.values())
     if len(counts) < 2:
         yield "fewer than two classes: it cannot be trained on"
@@ -43,11 +46,23 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     elif few:
         have = "class has" if few == 1 else "classes have"
         yield f"{few} {have} fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said of such"
-    uneven = max(counts.values()) / low if low else float("inf")
+    uneven = max(counts.values()) / low
     if uneven >= UNEVEN:
         yield f"the largest class is {uneven:.0f} times the smallest: rare classes are judged with less certainty"
     for one, other in islice(_alike(counts), MOST_NAMED):
         yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one; if so, write them alike"
+    yield from _stand_ins(counts)
+
+
+def _stand_ins(counts: Mapping[str, int]) -> Iterator[str]:
+    """They may be real classes, so they stay; but what exports empty cells in words makes a class of them."""
+    for name, count in counts.items():
+        if name.casefold() in NO_LABEL:
+            have = "sample has" if count == 1 else "samples have"
+            yield (
+                f"{count:,} {have} the label {quoted(name)}, which often stands for none; if so, remove such rows, or empty "
+                f"their labels in the table and add {FLAGS['skip_unlabelled']}"
+            )
 
 
 def _alike(counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
@@ -56,5 +71,5 @@ def _alike(counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     told = {name for pair in pairs for name in pair}
     rare = [name for name, count in counts.items() if count <= RARE and name not in told and len(name) > 2]
     for name in rare:
-        others = [other for other, count in counts.items() if count >= OFTEN * counts[name]]
+        others = [other for other, count in counts.items() if other != name and count >= OFTEN * counts[name]]
         yield from ((name, other) for other in get_close_matches(name, others, 1, CLOSE))

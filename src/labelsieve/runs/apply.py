@@ -13,7 +13,7 @@ from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, place
-from labelsieve.data.pictures.imagefolder import COLUMN, metadata_files
+from labelsieve.data.pictures.imagefolder import COLUMN, labelled_files
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
@@ -29,7 +29,7 @@ from labelsieve.issues.rules import DROP, KEEP, RELABEL
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import picture_options
+from labelsieve.runs.own import lies_inside, picture_options
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
 
 CHANGES = "changes.csv"
@@ -151,11 +151,9 @@ def refuse(out: Path, changes: Path, source: str) -> None:
     for place_ in (out, changes):
         if os.path.lexists(place_):
             raise UsageError(f"{place_}: it exists, and nothing is written over; choose another --out")
-    _, _, path = source.partition(":")
-    if path and Path(path).expanduser().is_dir():
-        top, new = os.path.realpath(Path(path).expanduser()), os.path.realpath(out)
-        if new == top or new.startswith(top.rstrip(os.sep) + os.sep):
-            raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
+    if lies_inside(out, source):
+        path = source.partition(":")[2]
+        raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
 
 
 def changes_csv(said: list[Verdict]) -> str:
@@ -217,6 +215,8 @@ def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     atomic.write_folder(out, write)
     gone = done[0].gone
     notes = (f"{len(gone)} pictures are gone from the source and were left out, such as {gone[0]}",) if gone else ()
+    bare = labelled_files(layout.path, job.options)[1] if layout.kind == "imagefolder" else ()
+    notes = (*notes, *(f'the folder "{name}" has no labels: left out' for name in bare))
     return done[0].count, (*notes, *_missing(job, set(listing.ids)))
 
 
@@ -226,7 +226,7 @@ def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
     root = job.layout.path
     stay = {row: listing.origin.path(row) for row, name in enumerate(listing.ids) if job.corrections.of(name, "") is not None}
     placed = place(listing, stay, draft, PUTS[job.put])
-    for folder, file in metadata_files(root).items():
+    for folder, file in labelled_files(root, job.options)[0].items():
         options = replace(job.options, image_column=job.options.image_column or COLUMN, root=root / folder)
         (draft / folder).mkdir(exist_ok=True)
         prefix = f"{folder}/" if folder else ""

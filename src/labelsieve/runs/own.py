@@ -1,5 +1,6 @@
 """One's own data in a run: a configuration goes in; the rows, which of them are pinned, and what was left out come out."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
 from labelsieve.data.trusted import pinned_rows
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
 from labelsieve.runs.picture_choices import picture_options as picture_options
@@ -74,6 +75,20 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
         pinned = pinned_rows(Path(config.data.trusted), found.train.ids, absent)
         notes = (*notes, f"{int(pinned.sum()):,} labels are trusted: taken as clean throughout")
     return OpenedRows(found, opened, pinned, left_out, notes)
+
+
+def lies_inside(out: Path, source: str) -> bool:
+    """Whether a place is the folder that a source names, or below it."""
+    place = Path(source.partition(":")[2] or os.devnull).expanduser()
+    top, new = os.path.realpath(place), os.path.realpath(out.expanduser())
+    return place.is_dir() and (new == top or new.startswith(top.rstrip(os.sep) + os.sep))
+
+
+def check_place(out: Path, config: Config) -> None:
+    """A `UsageError` for a run folder among one's own pictures, where it would be data of the next run."""
+    name, _, place = config.data.source.partition(":")
+    if name == "pictures" and lies_inside(out, config.data.source):
+        raise UsageError(f"{out}: it lies inside the data {place}, which stay as they are; choose another --out")
 
 
 def check_names(config: Config) -> None:

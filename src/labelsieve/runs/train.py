@@ -33,7 +33,7 @@ from labelsieve.runs.label_score import remember_division
 from labelsieve.runs.measure import Measure
 from labelsieve.runs.neighbours import neighbours
 from labelsieve.runs.outcome import label_issues, write_issues, write_scores
-from labelsieve.runs.own import CPU_SIZE, Watch, check_names
+from labelsieve.runs.own import CPU_SIZE, Watch, check_names, check_place
 from labelsieve.runs.restore import go_on
 from labelsieve.runs.rounds import round_of
 from labelsieve.runs.run import Run, assemble, follow, keep_answers, keep_model, save
@@ -61,6 +61,7 @@ def begin(path: Path, config: Config, watch: Watch | None = None, rows: Rows | N
     where a caller has them in memory; otherwise the configuration says where they are.
     """
     check_names(config)
+    check_place(path, config)
     begun = round_of(config)
     folder = RunFolder.create(path, config, None if begun is None else begun.text())
     config = folder.own(config)

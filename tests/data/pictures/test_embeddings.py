@@ -14,6 +14,9 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.sources import open_data
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.issues.policy import Decision, Policy
+from labelsieve.runs.apply import apply_run
+from runs.made_runs import made_run
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 4))
 LABELS = np.array(["b", "a", "b", "a", "b", "a"])
@@ -79,6 +82,23 @@ def test_npy_with_labels_beside_it(name: str, tmp_path: Path) -> None:
     check(open_pictures(tmp_path / "v.npy", PictureOptions(labels_file=moved)).collection)
 
 
+def test_a_table_beside_an_npy_gives_ids_and_splits(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", VECTORS)
+    rows = [f"{name},{label}" for name, label in zip("uvwxyz", LABELS)]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,label", *rows]) + "\n")
+    found = open_pictures(tmp_path / "v.npy").collection
+    check(found)
+    assert found.train.ids == tuple("uvwxyz")
+    splits = ["test", "test", *["train"] * 4]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,label,split", *(f"{r},{s}" for r, s in zip(rows, splits))]) + "\n")
+    found = open_pictures(tmp_path / "v.npy").collection
+    assert found.train.ids == tuple("wxyz") and found.test is not None and found.test.labels.tolist() == [1, 0]
+    for text, says in (("id,label\nu,a\nu,b\n" + "\n".join(rows[2:]), 'id "u" occurs'), ("id,label\nu,a\nv,b\n", "2 labels")):
+        (tmp_path / "labels.csv").write_text(text)
+        with pytest.raises(ToolError, match=says):
+            open_pictures(tmp_path / "v.npy")
+
+
 @pytest.mark.parametrize("kind", ["list", "fixed", "large"])
 def test_parquet(kind: str, tmp_path: Path) -> None:
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -89,6 +109,32 @@ def test_parquet(kind: str, tmp_path: Path) -> None:
     found = load_embeddings(tmp_path / "v.parquet")
     check(found)
     assert found.train.ids == tuple("012345")
+
+
+def test_parquet_with_splits(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    splits = ["train", "test", "train", "val", "train", "test"]
+    table = pa.table({"embedding": VECTORS.tolist(), "label": ["b", "b", "a", "a", "b", "c"], "split": splits})
+    parquet.write_table(table, tmp_path / "v.parquet")
+    found = open_pictures(tmp_path / "v.parquet")
+    train, test = found.collection.train, found.collection.test
+    assert train.ids == ("00000", "00002", "00004") and train.labels.tolist() == [1, 0, 1] and train.classes == ("a", "b")
+    own = VECTORS[[0, 2, 4]]
+    assert np.allclose(train.images.numpy(), own) and np.allclose(found.collection.mean, own.mean(0))
+    assert test is not None and test.labels.tolist() == [1] and np.allclose(test.images.numpy(), VECTORS[[1]])
+    assert found.val is not None and found.val.labels.tolist() == [0]
+    assert any('"c"' in note for note in found.notes)
+    assert len(load_embeddings(tmp_path / "v.parquet", PictureOptions(split_column="")).train) == 6
+
+
+def test_a_corrected_parquet_keeps_its_test_rows(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"x": VECTORS.tolist(), "label": LABELS.tolist(), "split": ["test", *["train"] * 5]})
+    parquet.write_table(table, tmp_path / "v.parquet")
+    ids = [f"{row:05d}" for row in range(1, 6)]
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.parquet'}", ids, LABELS[1:].tolist(), {"00001": "b"})
+    apply_run(tmp_path / "run", tmp_path / "new.parquet", Policy(), {"00002": Decision("drop", None)}, follow=True)
+    assert parquet.read_table(tmp_path / "new.parquet").column("label").to_pylist() == ["b", "b", "a", "b", "a"]
 
 
 def test_parquet_of_uneven_lists(tmp_path: Path) -> None:

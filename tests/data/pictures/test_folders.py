@@ -65,6 +65,20 @@ def test_a_class_named_train_is_a_class(tmp_path: Path) -> None:
     assert open_pictures(tmp_path).collection.train.classes == ("plane", "train")
 
 
+@pytest.mark.parametrize("place", ["run", "train"])
+def test_a_run_among_the_pictures_is_no_class(place: str, tmp_path: Path) -> None:
+    class_folders(tmp_path)
+    for run in (tmp_path / place, tmp_path / "cat" / "inner"):
+        save(noise(7), run / "export" / "x.png")
+        (run / "config.yaml").write_text("x")
+        (run / "checkpoint").mkdir()
+    opened = open_pictures(tmp_path)
+    assert opened.collection.train.classes == ("cat", "dog") and len(opened.collection.train) == 6
+    assert f'the folder "{place}" holds a run, not a class: ignored' in opened.notes
+    assert opened.ignored == {"folder of a run": 1} and "2 folders" in opened.layout.why
+    assert list_pictures(opened.layout, PictureOptions()).empty_classes == ()
+
+
 def test_classes_only_in_a_held_split_are_left_out_and_said(tmp_path: Path) -> None:
     class_folders(tmp_path / "train")
     class_folders(tmp_path / "test", ("cat", "emu"), each=2)

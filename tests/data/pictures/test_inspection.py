@@ -84,6 +84,20 @@ def test_names_stay_on_their_line(tmp_path: Path) -> None:
     assert any("may be meant as one" in warning for warning in found.warnings)
 
 
+def test_a_class_named_without_pictures_is_not_the_smallest(tmp_path: Path) -> None:
+    found = inspection(class_folders(tmp_path), PictureOptions(classes=("boot", "cat", "dog")))
+    assert found.smallest == ("cat", 3) and found.imbalance == 1
+    assert '  "boot": 0' in found.lines() and not any("inf" in line or "as one" in line for line in found.lines())
+
+
+def test_words_for_no_label_are_told(tmp_path: Path) -> None:
+    class_folders(tmp_path)
+    (tmp_path / "t.csv").write_text("path,label\ncat/0.png,cat\ncat/1.png,nan\ndog/0.png,dog\ndog/1.png,nan\n")
+    found = inspection(tmp_path / "t.csv")
+    assert found.training == {"cat": 1, "dog": 1, "nan": 2}
+    assert any('2 samples have the label "nan"' in line and line.startswith("warning:") for line in found.lines())
+
+
 def test_imbalance_and_many_classes(tmp_path: Path) -> None:
     class_folders(tmp_path, tuple(f"c{k:02d}" for k in range(25)), each=1)
     class_folders(tmp_path, ("big",), each=40, seed=10**6)

@@ -88,17 +88,25 @@ def test_text_as_spreadsheets_write_it(folder: Path) -> None:
     assert found.collection.train.classes == ("a;b\nc", "cat") and any("spaces" in note for note in found.notes)
 
 
+def test_line_breaks_in_quoted_names_are_kept(folder: Path) -> None:
+    text = (
+        'path,label,note\r\nimg/0.png,"a, ""b""\n","one, two\nthree, four"\r\nimg/1.png,"c\r\nd","x"\r\nimg/2.png,"c\r\nd",""\r\n'
+    )
+    (folder / "t.csv").write_bytes(text.encode())
+    assert opened(folder / "t.csv").collection.train.classes == ('a, "b"', "c\r\nd")
+
+
 def test_another_encoding_is_named_by_line_and_can_be_given(folder: Path) -> None:
     text = "path,label\nimg/0.png,dog\nimg/1.png,k\xf6ter\nimg/2.png,dog\n"
     (folder / "t.csv").write_bytes(text.encode("cp1252"))
-    with pytest.raises(ToolError, match=r"line 3 is not UTF-8 .*cp1252"):
+    with pytest.raises(ToolError, match=r"line 3 is not UTF-8 .* encoding \(--encoding\), often cp1252"):
         opened(folder / "t.csv")
     assert "k\xf6ter" in opened(folder / "t.csv", encoding="cp1252").collection.train.classes
     (folder / "t.csv").write_text(text, "utf-16")
-    with pytest.raises(ToolError, match="UTF-16"):
+    with pytest.raises(ToolError, match=r"UTF-16, .*utf-16 as encoding \(--encoding\)"):
         opened(folder / "t.csv")
     assert len(opened(folder / "t.csv", encoding="utf-16").collection.train) == 3
-    with pytest.raises(ToolError, match='no encoding "utf-99"'):
+    with pytest.raises(ToolError, match='no encoding "utf-99"; write encoding .--encoding.'):
         opened(folder / "t.csv", encoding="utf-99")
 
 
@@ -117,6 +125,10 @@ FAULTS: dict[str, tuple[str, str]] = {
     "same id": ("id,path,label\n7,img/0.png,a\n7,img/1.png,b\n", 'id "7" is in row 1 and again in row 2'),
     "no id": ("id,path,label\n7,img/0.png,a\n,img/1.png,b\n", "row 2 has no id"),
     "too many fields": ("path,label\nimg/0.png,a,b\n", "line 2 has 3 fields, the header has 2"),
+    "unclosed quote": ('path,label\nimg/0.png,a\nimg/1.png,"b\nimg/2.png,a\n', "begins in line 3 .*unexpected end"),
+    "unclosed in the header": ('path,"label\nimg/0.png,a\nimg/1.png,b\n', "begins in line 1 .*double quote"),
+    "closed rows later": ('path,label\nimg/0.png,"a\nimg/1.png,b"\nimg/2.png,a\n', "begins in line 2 .*goes on over line breaks"),
+    "text after a quote": ('path,label\nimg/0.png,"a\nimg/1.png,"b"\nimg/2.png,a\n', "begins in line 2 .*double quote"),
     "unknown split": ("path,label,split\nimg/0.png,a,trian\n", 'split "trian" is not known .did you mean "train"'),
     "nothing to train on": ("path,label,split\nimg/0.png,a,test\n", "no row is in the training split"),
     "empty": ("", "it is empty"),
@@ -159,6 +171,30 @@ def test_absolute_paths_inside_the_root_become_relative(folder: Path) -> None:
 def test_another_root(folder: Path) -> None:
     path = write(folder.parent / "t.csv", ROWS)
     assert len(opened(path, root=folder).collection.train) == 3
+
+
+def test_spaces_around_paths_are_left_out_where_only_so_there_is_a_file(folder: Path) -> None:
+    save(noise(7), folder / "img" / " 1.png")
+    (folder / "t.csv").write_text("label, path\ndog, img/0.png\ncat,img/ 1.png\ndog,img/2.png \ncat, img/9.png\n")
+    found = opened(folder / "t.csv")
+    assert found.collection.train.ids == ("img/0.png", "img/ 1.png", "img/2.png")
+    assert "spaces around paths are left out" in found.notes and [row.path for row in found.left_out] == [" img/9.png"]
+    save(noise(8), folder / " img" / "0.png")
+    assert opened(folder / "t.csv").collection.train.ids[0] == " img/0.png"
+
+
+@pytest.mark.parametrize(
+    ("paths", "says"),
+    [
+        ((".\\img\\0.png", "img\\1.png"), "paths hold backslashes: write them with / instead. Give the folder .*--root"),
+        ((" imgs/0.png", "imgs/1.png"), "paths begin or end with spaces"),
+        (("imgs/0.png", "imgs/1.png"), r"no such file\. Give the folder"),
+    ],
+)
+def test_what_is_odd_about_paths_that_lead_nowhere_is_said(paths: tuple[str, str], says: str, folder: Path) -> None:
+    rows = [{"label": label, "path": path} for label, path in zip("ab", paths)]
+    with pytest.raises(ToolError, match=says):
+        opened(write(folder / "t.csv", rows))
 
 
 def test_missing_files_are_left_out_and_told(folder: Path) -> None:

@@ -8,26 +8,35 @@ import numpy as np
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.npz import read_npz
+from labelsieve.data.npz_keys import keys_by_role, plain_labels
+from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 
-ROWS = ("images", "features", "embeddings", "X", "labels", "y", "true_labels", "ids")
-LABELS = ("labels", "y")
+WHOLE = ("classes", "mirror")  # of all rows together, whatever their length
 
 
 def corrected_npz(source: Path, target: Path, found: Collection, corrections: Corrections) -> int:
-    """All keys of the file at `source`, with dropped rows left out; the number of rows left.
+    """All keys of the file at `source`, with dropped rows left out of each that has one entry a row; the number of rows left.
 
-    `found` is what the file holds as a collection. Ids are written where there were none, for row numbers would shift.
+    `found` is what the file holds as a collection. Arrays of other lengths stay as they are. Ids are written where there were
+    none, for row numbers would shift.
     """
     arrays = read_npz(source)
     labels, rows = _final(found, corrections)
-    for key in ROWS:
-        if key in arrays:
-            arrays[key] = arrays[key][rows]
-    key = next(name for name in LABELS if name in arrays)
-    arrays[key] = _as_before(labels, arrays[key], found.train.classes, "classes" in arrays)
+    key = keys_by_role(arrays, source)["labels"]
+    new = _as_before(labels, rows, plain_labels(arrays, key), found).reshape(-1, *arrays[key].shape[1:])
+    for name, values in arrays.items():
+        if _is_by_row(name, values, len(found.train)):
+            arrays[name] = values[rows]
+    arrays[key] = new
     arrays["ids"] = np.array([found.train.ids[row] for row in rows])
     _save(target, arrays)
     return len(rows)
+
+
+def _is_by_row(key: str, values: np.ndarray, count: int) -> bool:
+    """Whether an array has an entry for each training row; a test set may happen to have as many."""
+    held = any(SPLIT_NAMES.get(word, TRAIN) != TRAIN for word in key.lower().split("_"))
+    return values.ndim > 0 and len(values) == count and key not in WHOLE and not held
 
 
 def collection_npz(target: Path, found: Collection, corrections: Corrections) -> int:
@@ -55,17 +64,12 @@ def _final(found: Collection, corrections: Corrections) -> tuple[list[str], list
     return [label for label in named if label is not None], rows
 
 
-def _as_before(labels: list[str], before: np.ndarray, classes: tuple[str, ...], named: bool) -> np.ndarray:
-    """Text stays text; numbers stay numbers: places among the class names, or the numbers that are the names."""
-    if before.dtype.kind in "US":
-        words = np.array(labels)
-        return np.char.encode(words, "utf-8") if before.dtype.kind == "S" else words
-    if not named and all(name.lstrip("+-").isdigit() for name in classes):
-        return np.array([int(label) for label in labels], before.dtype)
-    numbers = {name: k for k, name in enumerate(classes)}
-    if set(map(str, before.tolist())) <= set(classes):  # numbers that are the class names themselves, in any order
-        return np.array([int(label) for label in labels], before.dtype)
-    return np.array([numbers[label] for label in labels], before.dtype)
+def _as_before(labels: list[str], rows: list[int], before: np.ndarray, found: Collection) -> np.ndarray:
+    """Labels as the file writes them: what stays is not touched, and each class has a row that shows how it is written."""
+    own = [found.train.classes[code] for code in found.train.labels.tolist()]
+    written = dict(zip(own, before))
+    new = [before[row] if own[row] == label else written.get(label, label) for row, label in zip(rows, labels)]
+    return np.array(new) if before.dtype.kind in "US" else np.array(new, before.dtype)
 
 
 def _save(target: Path, arrays: dict[str, Any]) -> None:

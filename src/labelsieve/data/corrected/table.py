@@ -12,7 +12,7 @@ from labelsieve.data.corrected.corrections import Corrections, corrected_values,
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
-from labelsieve.data.pictures.manifest import ids_of, picture_paths
+from labelsieve.data.pictures.manifest import ids_of, picture_paths, unspaced
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.tables import DELIMITED, delimited, open_table, records_of, text_of
 
@@ -54,6 +54,8 @@ def _change(source: Path, options: PictureOptions, corrections: Corrections, pre
     wanted = [column for column in (label, image, name) if column is not None]
     read = dict(zip(wanted, table.read(list(dict.fromkeys(wanted)))))
     root = options.root or source.parent
+    if image is not None:
+        read[image] = unspaced(read[image], root)
     ids: Sequence[str]
     if name is not None:
         ids = ids_of(read[name], source)

@@ -16,12 +16,26 @@ from labelsieve.errors import ToolError
 
 
 def visible_folders(path: Path) -> list[str]:
-    """The names of the folders directly in `path`, hidden ones left out, in order."""
+    """The names of the folders directly in `path`, in order; hidden ones and those of runs are left out."""
+    return [name for name in _folders_in(path) if not _is_run(path / name)]
+
+
+def run_folders(path: Path) -> list[str]:
+    """The names of the folders directly in `path` that hold a run: what it wrote is no class."""
+    return [name for name in _folders_in(path) if _is_run(path / name)]
+
+
+def _folders_in(path: Path) -> list[str]:
     try:
         with os.scandir(path) as entries:
             return sorted(entry.name for entry in entries if entry.name[:1] != "." and _is_dir(entry))
     except OSError as error:
         raise ToolError(f"{path}: the folder cannot be read ({error.strerror}); check its permissions") from None
+
+
+def _is_run(path: Path) -> bool:
+    """Every run has these two from its beginning; a folder that cannot be looked into is none."""
+    return os.path.isfile(path / "config.yaml") and os.path.isdir(path / "checkpoint")  # noqa: PTH112, PTH113
 
 
 def split_folders(path: Path) -> dict[str, int]:
@@ -58,10 +72,12 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
     labels: list[str] = []
     codes: list[int] = []
     empty: list[str] = []
+    notes += _about_runs(path)
     for folder, split in sorted(splits.items()) if splits else [("", TRAIN)]:
         top = path / folder
         if folder:
             _count_files(top, ignored)
+            notes += _about_runs(top)
         for name in visible_folders(top):
             found = list(walk(top / name, path, ignored, options.outside))
             if not found:
@@ -87,6 +103,10 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
         tuple(readable_name(name) for name in empty),
     )
     return arranged(listing)
+
+
+def _about_runs(path: Path) -> list[str]:
+    return [f'the folder "{name}" holds a run, not a class: ignored' for name in run_folders(path)]
 
 
 def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False) -> Iterator[str]:
@@ -118,7 +138,10 @@ def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False)
             if entry.name[:1] == ".":
                 ignored["hidden"] += 1
             elif _is_dir(entry):
-                below.append(f"{here}/{entry.name}")
+                if _is_run(root / here / entry.name):
+                    ignored["folder of a run"] += 1
+                else:
+                    below.append(f"{here}/{entry.name}")
             elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
                 yield f"{here}/{entry.name}"
             else:

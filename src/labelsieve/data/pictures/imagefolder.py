@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve.data.pictures import columns as usual
-from labelsieve.data.pictures.folders import visible_folders
-from labelsieve.data.pictures.labels import name_labels
+from labelsieve.data.pictures.columns import needed
+from labelsieve.data.pictures.folders import holds_picture, visible_folders
+from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged
 from labelsieve.data.pictures.manifest import check_unique, read_manifest
 from labelsieve.data.pictures.options import PictureOptions
@@ -36,28 +37,55 @@ def _metadata(folder: Path) -> Path | None:
     return next((folder / name for name in NAMES if (folder / name).is_file()), None)
 
 
-def has_labels(files: dict[str, Path], options: PictureOptions) -> bool:
-    """Whether the metadata carry labels; without them they only describe class folders."""
-    for file in files.values():
-        columns = open_table(file, options.encoding).columns
-        if COLUMN not in columns:
-            return False
-        if options.label_column not in columns and not any(name.lower() in usual.LABEL for name in columns):
-            return False
-    return True
+def naming_labels(files: dict[str, Path], options: PictureOptions) -> dict[str, Path]:
+    """Those whose header names labels; none at all where what is to be trained on has none: they describe class folders."""
+    named = {folder: file for folder, file in files.items() if _names_labels(file, options)}
+    return named if all(folder in named for folder in files if _split(folder) == TRAIN) else {}
+
+
+def labelled_files(path: Path, options: PictureOptions) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """{folder: metadata file} of what has labels, and the split folders that hold pictures and have none.
+
+    Only what is trained on needs labels: test pictures are often published without.
+    """
+    files = metadata_files(path)
+    kept = {folder: file for folder, file in files.items() if _split(folder) == TRAIN or _holds_labels(file, options)}
+    folders = [name for name in visible_folders(path) if name.lower() in SPLIT_NAMES] if "" not in files else []
+    return kept, tuple(name for name in folders if name not in kept and holds_picture(path / name))
+
+
+def _split(folder: str) -> int:
+    return SPLIT_NAMES[folder.lower()] if folder else TRAIN
+
+
+def _names_labels(file: Path, options: PictureOptions) -> bool:
+    """Whether its header names pictures and labels."""
+    columns = open_table(file, options.encoding).columns
+    return COLUMN in columns and (options.label_column in columns or any(name.lower() in usual.LABEL for name in columns))
+
+
+def _holds_labels(file: Path, options: PictureOptions) -> bool:
+    """Whether there is a label in it, too."""
+    if not _names_labels(file, options):
+        return False
+    table = open_table(file, options.encoding)
+    label = needed(table.columns, options.label_column, usual.LABEL, "label_column", file)
+    return bool((name_labels(table.read([label])[0], str(file)).codes != MISSING).any())
 
 
 def read_imagefolder(path: Path, options: PictureOptions) -> Listing:
-    """The rows of every metadata file, in the split of its folder."""
+    """The rows of every metadata file with labels, in the split of its folder."""
     parts = []
-    for folder, file in metadata_files(path).items():
+    files, unlabelled = labelled_files(path, options)
+    for folder, file in files.items():
         named = replace(options, image_column=options.image_column or COLUMN, root=path / folder)
         part = read_manifest(file, named)
         if folder:
-            splits = np.full(len(part), SPLIT_NAMES[folder.lower()], np.int8)
+            splits = np.full(len(part), _split(folder), np.int8)
             part = replace(part, splits=splits)
         parts.append((folder, part))
-    return parts[0][1] if len(parts) == 1 and not parts[0][0] else merged(path, parts, options)
+    found = parts[0][1] if len(parts) == 1 and not parts[0][0] else merged(path, parts, options)
+    return replace(found, notes=(*found.notes, *(f'the folder "{name}" has no labels: not used' for name in unlabelled)))
 
 
 def merged(path: Path, parts: list[tuple[str, Listing]], options: PictureOptions) -> Listing:

@@ -87,6 +87,25 @@ def arranged(listing: Listing) -> Listing:
     return listing.take(np.argsort(listing.splits, kind="stable").astype(np.int64))
 
 
+def trained_classes(
+    labels: NDArray[np.int64], splits: NDArray[np.int8], classes: Sequence[str], place: Path
+) -> tuple[NDArray[np.int64], tuple[str, ...], tuple[str, ...]]:
+    """Labels anew for the classes that the training split has, -1 for others; these classes; and what is left out, in words."""
+    counts = np.bincount(labels[splits == TRAIN], minlength=len(classes))
+    if len(classes) - int((counts == 0).sum()) < 2:
+        raise ToolError(f"{place}: training pictures of fewer than two classes; a classifier needs two")
+    notes = []
+    gone = [f'"{name}"' for name, count in zip(classes, counts) if count == 0]
+    if gone:
+        notes.append(f"no training picture for {', '.join(gone)}: left out of the classes")
+    codes = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)[labels]
+    for split in (VAL, TEST):
+        unknown = int((codes[splits == split] < 0).sum())
+        if unknown:
+            notes.append(f"{unknown} {SPLITS[split]} pictures are of classes without training pictures")
+    return codes, tuple(name for name, count in zip(classes, counts) if count), tuple(notes)
+
+
 def present(listing: Listing, strict: bool = False) -> Listing:
     """The rows whose files are there; the others are told in `left_out`, or refused."""
     origin, problems = listing.origin.examined()
@@ -101,10 +120,21 @@ def present(listing: Listing, strict: bool = False) -> Listing:
         where = getattr(listing.origin, "root", listing.place)
         raise ToolError(
             f"{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is "
-            f'"{first.path}", looked for below {where}: {first.reason}. '
+            f'"{first.path}", looked for below {where}: {first.reason}. {_odd_paths(listing)}'
             f"Give the folder that the paths start from as {named('root')}, or allow paths outside of it: {named('outside')}"
         )
     return found
+
+
+def _odd_paths(listing: Listing) -> str:
+    """What may be wrong with paths of which none leads to a file."""
+    paths = [listing.origin.path(row) for row in range(len(listing))]
+    said = ""
+    if any("\\" in path for path in paths):
+        said += "The paths hold backslashes: write them with / instead. "
+    if any(path != path.strip() for path in paths):
+        said += "The paths begin or end with spaces: remove these. "
+    return said
 
 
 def leaves_root(place: Path, name: str, count: int) -> ToolError:

@@ -31,7 +31,9 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
     names += [name for name in extra.values() if name is not None]
     read = dict(zip(names, _columns(table, names, path)))
     root = options.root or path.parent
-    files = picture_paths(read[image], root, options.outside, path)
+    values = unspaced(read[image], root)
+    notes = () if values == read[image] else ("spaces around paths are left out",)
+    files = picture_paths(values, root, options.outside, path)
     labels = name_labels(read[label], str(path), options.classes)
     ids = files if extra["id"] is None else ids_of(read[extra["id"]], path)
     check_unique(ids, path, "path" if extra["id"] is None else "id")
@@ -43,7 +45,7 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
         labels.codes,
         labels.classes,
         splits,
-        labels.notes,
+        (*labels.notes, *notes),
         refuse_leaving=True,
     )
     return arranged(labelled(listing, labels, options.skip_unlabelled))
@@ -69,6 +71,18 @@ def labelled(listing: Listing, labels: Labels, skip: bool) -> Listing:
     if len(missing) == len(listing):
         raise ToolError(f"{listing.place}: no row has a label; is it the right label column?")
     return listing.without({int(row): "it has no label" for row in missing})
+
+
+def unspaced(values: Sequence[Any], root: Path) -> list[Any]:
+    """Paths without the spaces around them, as people write them after a comma, where only so there is a file."""
+
+    def bare(value: Any) -> Any:
+        if not isinstance(value, str) or value == value.strip():
+            return value
+        there, plain = os.path.lexists(root / value), root / value.strip()
+        return value if there or not os.path.lexists(plain) else value.strip()
+
+    return [bare(value) for value in values]
 
 
 def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path) -> list[str]:

@@ -8,13 +8,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labelsieve.data.arrays import load_arrays
-from labelsieve.data.embeddings import load_embeddings
+from labelsieve.data.arrays import read_arrays
+from labelsieve.data.embeddings import read_embeddings
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked
 from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, readable_name, unreadable
+from labelsieve.data.pictures.listing import (
+    TEST,
+    TRAIN,
+    VAL,
+    LeftOut,
+    Listing,
+    present,
+    readable_name,
+    trained_classes,
+    unreadable,
+)
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.survey import Plan, Progress, bounded, planned
@@ -74,9 +84,11 @@ def open_pictures(
     layout = layout or recognise(path, options)
     web_set = WEBSETS.get(layout.kind)
     if layout.kind == "arrays":
-        return Opened(load_arrays(layout.path), layout)
+        arrays = read_arrays(layout.path)
+        return Opened(arrays.collection, layout, arrays.val)
     if layout.kind == "embeddings":
-        return Opened(load_embeddings(layout.path, options), layout)
+        vectors = read_embeddings(layout.path, options)
+        return Opened(vectors.collection, layout, vectors.val, notes=vectors.notes)
     listed = list_pictures(layout, options)
     listing = present(listed, options.strict)
     if web_set is not None:
@@ -140,23 +152,13 @@ def _collected(
     listing: Listing, pixels: NDArray[np.uint8], mirror: bool, web_set: WebSet | None = None
 ) -> tuple[Collection, Held | None, tuple[str, ...]]:
     """Splits as stretches of the mapped pixels; classes that no training picture has are left out."""
-    notes = []
-    counts = np.bincount(listing.labels[listing.splits == TRAIN], minlength=len(listing.classes))
-    if len(listing.classes) - int((counts == 0).sum()) < 2:
-        raise ToolError(f"{listing.place}: training pictures of fewer than two classes; a classifier needs two")
-    gone = [f'"{name}"' for name, count in zip(listing.classes, counts) if count == 0]
-    if gone:
-        notes.append(f"no training picture for {', '.join(gone)}: left out of the classes")
-    number = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
-    classes = tuple(name for name, count in zip(listing.classes, counts) if count)
-    images, labels = torch.from_numpy(pixels), torch.from_numpy(number[listing.labels])
+    codes, classes, notes = trained_classes(listing.labels, listing.splits, listing.classes, listing.place)
+    images, labels = torch.from_numpy(pixels), torch.from_numpy(codes)
     ends = np.searchsorted(listing.splits, [TRAIN, VAL, TEST, TEST + 1])
     held: dict[int, Held | None] = {}
     for split in (VAL, TEST):
         span = slice(int(ends[split]), int(ends[split + 1]))
         known = labels[span] >= 0
-        if len(known) and not known.all():
-            notes.append(f"{int((~known).sum())} {SPLITS[split]} pictures are of classes without training pictures")
         whole = bool(known.all())
         kept = Held(*((images[span], labels[span]) if whole else (images[span][known], labels[span][known])))
         held[split] = kept if len(kept.labels) else None
@@ -165,4 +167,4 @@ def _collected(
     test = held[TEST] or held[VAL]
     data = checked(train, str(listing.place))
     name = "pictures" if web_set is None else web_set.name
-    return Collection(name, data, None, test, mean, std, mirror=mirror), held[VAL], tuple(notes)
+    return Collection(name, data, None, test, mean, std, mirror=mirror), held[VAL], notes

@@ -13,6 +13,7 @@ FLAGS = {
     "id_column": "--id-column",
     "split_column": "--set pictures.split_column=",
     "root": "--root",
+    "encoding": "--encoding",
     "outside": "--set pictures.outside=true",
     "skip_unlabelled": "--set pictures.skip_unlabelled=true",
     "cache_dir": "--cache-dir",

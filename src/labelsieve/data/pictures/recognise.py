@@ -1,14 +1,15 @@
 """A path goes in; what lies there, and why we think so, comes out. Nothing but names and headers is read."""
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from labelsieve.data.npz import axes_of, npz_keys
+from labelsieve.data.npz_keys import keys_by_role, nothing_found
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file
 from labelsieve.data.pictures.folders import holds_picture, read_folders, split_folders, visible_folders
-from labelsieve.data.pictures.imagefolder import has_labels, metadata_files, read_imagefolder
-from labelsieve.data.pictures.listing import SPLIT_NAMES, Listing
+from labelsieve.data.pictures.imagefolder import metadata_files, naming_labels, read_imagefolder
+from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.manifest import read_manifest
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.saved import is_saved, read_saved
@@ -16,7 +17,6 @@ from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.errors import ToolError
 
-VECTOR_KEYS = ("features", "embeddings", "X")
 KINDS = ("class folders", "split folders", "manifest", "imagefolder", "saved dataset", "arrays", "embeddings", *WEBSETS)
 
 
@@ -77,29 +77,53 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
         return Layout(web_set.name, path, f"it has the lists of {web_set.title}")
     if is_saved(path):
         return Layout("saved dataset", path, "it has the files that datasets' save_to_disk writes")
-    metadata = metadata_files(path)
-    if metadata and has_labels(metadata, options):
+    metadata = naming_labels(metadata_files(path), options)
+    if metadata:
         listed = ", ".join(f"{folder}/{file.name}" if folder else file.name for folder, file in metadata.items())
         return Layout("imagefolder", path, f"{listed} with a file_name column and labels")
     splits = split_folders(path)
     if splits:
         return Layout("split folders", path, f"the folders {', '.join(sorted(splits))}, each with class folders")
     names = visible_folders(path)
-    if names and all(name.lower() in SPLIT_NAMES for name in names) and any(visible_folders(path / name) for name in names):
-        raise ToolError(f"{path}: it has {', '.join(names)} and no train folder of class folders; add one")
     tables = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
     named = [file for file in tables if _is_manifest(file, options)]
     full = [name for name in names if holds_picture(path / name)]
-    if len(named) == 1 and len(full) < 2:
-        return Layout("manifest", named[0], f"{named[0].name} has a column of paths and one of labels")
+    flat = bool(full) and all(name.lower() in SPLIT_NAMES for name in full)
+    if named and (flat or len(full) < 2):
+        return _one_table(path, named)
+    if names and all(name.lower() in SPLIT_NAMES for name in names) and any(visible_folders(path / name) for name in names):
+        raise ToolError(f"{path}: it has {', '.join(names)} and no train folder of class folders; add one")
     if not full:
         raise ToolError(
             f"{path}: no class folder holds a picture, and there is no table of paths and labels; "
             f"put pictures into one folder a class"
         )
+    if flat:
+        raise _unlabelled_splits(path, full)
     if len(full) == 1:
         raise ToolError(f'{path}: only one folder ("{full[0]}") holds pictures; a classifier needs at least two classes')
     return Layout("class folders", path, f"{len(full)} folders that hold pictures, one a class")
+
+
+def _one_table(path: Path, named: list[Path]) -> Layout:
+    """The only table of paths and labels, or the only one named after the training split."""
+    chosen = named if len(named) == 1 else [file for file in named if file.stem.lower().startswith(SPLITS[TRAIN])]
+    if len(chosen) != 1:
+        listed = ", ".join(file.name for file in named)
+        raise ToolError(f"{path}: the tables {listed} all have paths and labels; give one of them instead: {named[0]}")
+    others = [file.name for file in named if file != chosen[0]]
+    unused = f"; not used: {', '.join(others)}" if others else ""
+    return Layout("manifest", chosen[0], f"{chosen[0].name} has a column of paths and one of labels{unused}")
+
+
+def _unlabelled_splits(path: Path, folders: list[str]) -> ToolError:
+    """Folders named after splits are no classes, whatever they hold."""
+    listed = " and ".join(f'"{name}"' for name in folders)
+    what = "is named after a split and holds" if len(folders) == 1 else "are named after splits and hold"
+    return ToolError(
+        f"{path}: {listed} {what} pictures without labels; put them into class folders "
+        f"({folders[0]}/CLASS/...), or add a table train.csv with the columns path and label"
+    )
 
 
 def _is_manifest(file: Path, options: PictureOptions) -> bool:
@@ -113,15 +137,15 @@ def _is_manifest(file: Path, options: PictureOptions) -> bool:
 
 
 def _npz(path: Path) -> Layout:
-    try:
-        with zipfile.ZipFile(path) as members:
-            keys = {name.removesuffix(".npy") for name in members.namelist()}
-    except (OSError, zipfile.BadZipFile) as error:
-        raise ToolError(f"{path}: not a whole .npz file ({error}); write it again with numpy.savez") from None
-    found = [key for key in VECTOR_KEYS if key in keys]
-    if found and "images" not in keys:
-        return Layout("embeddings", path, f'an .npz with the key "{found[0]}"')
-    return Layout("arrays", path, "an .npz of pictures and labels")
+    """Two axes are vectors, more are pictures; what is named images is always meant as pictures."""
+    keys = npz_keys(path)
+    found = keys_by_role(keys, path)
+    if "values" not in found:
+        raise nothing_found(keys, path)
+    key = found["values"]
+    pictures = key == "images" or (axes_of(path, key) or 2) > 2
+    what = "pictures and labels" if key == "images" else f'{"pictures" if pictures else "vectors"} under the key "{key}"'
+    return Layout("arrays" if pictures else "embeddings", path, f"an .npz of {what}")
 
 
 def _parquet(path: Path, options: PictureOptions) -> Layout:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from labelsieve.data.pictures.arrow import parquet_file
+from labelsieve.data.pictures.options import named
 from labelsieve.errors import ToolError
 
 DELIMITED = (".csv", ".tsv", ".tab")
@@ -17,6 +19,7 @@ JSON_LINES = (".jsonl", ".ndjson")
 SUFFIXES = (*DELIMITED, *JSON_LINES, ".parquet")
 PEEK = 100  # JSON lines have no header: the keys of so many lines stand for it
 BATCH = 1000
+LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 class Table(Protocol):
@@ -53,7 +56,7 @@ def text_of(path: Path, encoding: str | None) -> Iterator[TextIO]:
         with path.open(encoding=encoding or "utf-8-sig", newline="") as stream:
             yield stream
     except LookupError:
-        raise ToolError(f'{path}: there is no encoding "{encoding}"; write it as Python does: cp1252') from None
+        raise ToolError(f'{path}: there is no encoding "{encoding}"; write {named("encoding")} as Python does: cp1252') from None
     except UnicodeError:
         raise ToolError(_undecodable(path, encoding)) from None
     except csv.Error as error:
@@ -65,7 +68,7 @@ def _undecodable(path: Path, encoding: str | None) -> str:
     with path.open("rb") as stream:
         start = stream.read(2)
         if encoding is None and start in (b"\xff\xfe", b"\xfe\xff"):
-            return f"{path}: it is UTF-16, not UTF-8; save it as UTF-8, or give the encoding utf-16"
+            return f"{path}: it is UTF-16, not UTF-8; save it as UTF-8, or give utf-16 as {named('encoding')}"
         stream.seek(0)
         for number, line in enumerate(stream, 1):
             try:
@@ -74,9 +77,16 @@ def _undecodable(path: Path, encoding: str | None) -> str:
                 near = line[max(error.start - 10, 0) : error.start + 10] if hasattr(error, "start") else line[:20]
                 return (
                     f"{path}: line {number} is not {encoding or 'UTF-8'} (near {near!r}); "
-                    f"save the file as UTF-8, or give its encoding (often cp1252)"
+                    f"save the file as UTF-8, or give its {named('encoding')}, often cp1252"
                 )
-    return f"{path}: it is not {encoding or 'UTF-8'}; save it as UTF-8, or give its encoding"
+    return f"{path}: it is not {encoding or 'UTF-8'}; save it as UTF-8, or give its {named('encoding')}"
+
+
+def _misquoted(path: Path, line: int, what: str) -> ToolError:
+    return ToolError(
+        f"{path}: the row that begins in line {line} is not well-formed ({what}); close its double quote, remove it, or "
+        f"write it twice where it belongs to a quoted value"
+    )
 
 
 def delimited(path: Path, encoding: str | None) -> "DelimitedTable":
@@ -86,7 +96,10 @@ def delimited(path: Path, encoding: str | None) -> "DelimitedTable":
         marks = "\t" if path.suffix.lower() in (".tsv", ".tab") else ",;\t"
         mark = max(marks, key=first.count)
         stream.seek(0)
-        header = next(csv.reader(stream, delimiter=mark), [])
+        try:
+            header = next(csv.reader(stream, delimiter=mark, strict=True), [])
+        except csv.Error as error:
+            raise _misquoted(path, 1, str(error)) from None
     if not header:
         raise ToolError(f"{path}: it is empty; its first line must name the columns")
     return DelimitedTable(path, encoding, tuple(name.strip() for name in header), mark)
@@ -106,16 +119,29 @@ class DelimitedTable:
         wanted = list(zip(places, found))
         width = len(self.columns)
         with text_of(self.path, self.encoding) as stream:
-            reader = csv.reader(stream, delimiter=self.mark)
+            reader = csv.reader(stream, delimiter=self.mark, strict=True)
             next(reader)
-            for row in reader:
-                if len(row) != width:
-                    if not row:
-                        continue
-                    row = self._mended(row, reader.line_num)
-                for place, column in wanted:
-                    column.append(row[place])
+            last = reader.line_num
+            try:
+                for row in reader:
+                    first, last = last + 1, reader.line_num
+                    if len(row) != width:
+                        if not row:
+                            continue
+                        row = self._mended(row, last)
+                    for place, column in wanted:
+                        column.append(row[place])
+                    if first != last:
+                        self._check_breaks([row[place] for place in places], first)
+            except csv.Error as error:
+                raise _misquoted(self.path, last + 1, str(error)) from None
         return found
+
+    def _check_breaks(self, fields: Sequence[str | None], line: int) -> None:
+        """A name may hold a line break; one that goes on like a row has swallowed it."""
+        for field in fields:
+            if any(self.mark in part for part in LINE_BREAK.split(field or "")[1:]):
+                raise _misquoted(self.path, line, f'a value goes on over line breaks and holds "{self.mark}" after one')
 
     def _mended(self, row: list[str], line: int) -> list[Any]:
         """Short rows are filled up; spare fields are only allowed when they are empty."""

@@ -1,0 +1,81 @@
+"""The names that arrays in an .npz go by: its keys go in; which of them holds what comes out.
+
+Our own names come first, then those of Parquet columns, of Keras (x_train, y_train) and of MedMNIST (train_images, train_labels).
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from labelsieve.data.npz import Array
+from labelsieve.data.pictures import columns as usual
+from labelsieve.errors import ToolError, suggest
+
+COLUMNS = ("features", "embeddings", "embedding", "feature", "vector", "vectors", "x")  # of vectors in Parquet
+# Groups of names: the first group that has one decides, and two names of one group are an error.
+Groups = tuple[tuple[str, ...], ...]
+VALUES: Groups = (
+    ("images",),
+    ("features", "embeddings", "X"),
+    (*COLUMNS[2:], "x_train", "X_train", "train_images", "train_features", "train_embeddings"),
+)
+LABELS: Groups = (
+    ("labels", "y"),
+    (*(name for name in usual.LABEL if name not in ("labels", "y")), "y_train", "train_labels"),
+)
+FOREIGN = ("y_train", "train_labels")  # published with labels as a column (N, 1), and those of other splits alike
+
+
+def keys_by_role(keys: Collection[str], path: Path) -> dict[str, str]:
+    """{what it holds: key}, of "values" and "labels", "test values", "test labels", "val values", "val labels"."""
+    found = {"values": _first(keys, VALUES, path), "labels": _first(keys, LABELS, path)}
+    pictures = found["values"] in ("images", "train_images")
+    for split in ("test", "val"):
+        found[f"{split} values"] = _first(keys, _held(split, pictures), path)
+        found[f"{split} labels"] = _first(keys, ((f"{split}_labels", f"y_{split}"),), path)
+    return {role: key for role, key in found.items() if key is not None}
+
+
+def _held(split: str, pictures: bool) -> Groups:
+    if pictures:
+        return ((f"{split}_images",), (f"X_{split}", f"x_{split}"))
+    return ((f"{split}_features", f"{split}_embeddings", f"X_{split}"), (f"x_{split}",))
+
+
+def _first(keys: Collection[str], groups: Groups, path: Path) -> str | None:
+    there = next((names for group in groups if (names := [name for name in group if name in keys])), [])
+    if len(there) > 1:
+        raise ToolError(f"{path}: the keys {' and '.join(there)} would both do; keep one")
+    return there[0] if there else None
+
+
+def held_keys(found: Mapping[str, str], split: str, keys: Collection[str], path: Path) -> tuple[str, str] | None:
+    """The keys of a split's values and labels; None where it has neither, an error where it has one of them."""
+    values, labels = found.get(f"{split} values"), found.get(f"{split} labels")
+    if values is not None and labels is not None:
+        return values, labels
+    if values is None and labels is None:
+        return None
+    pictures = found.get("values") in ("images", "train_images")
+    missing = (f"{split}_labels", f"y_{split}") if labels is None else sum(_held(split, pictures), ())
+    raise ToolError(
+        f"{path}: {values or labels} and its {'labels' if labels is None else 'samples'} go together, and none of the keys "
+        f"{', '.join(missing)} is there; the keys are {', '.join(keys)}"
+    )
+
+
+def plain_labels(arrays: Mapping[str, Array], key: str) -> Array:
+    """The labels under `key`; (N, 1) as Keras and MedMNIST write them becomes (N,)."""
+    values = arrays[key]
+    column = values.ndim == 2 and values.shape[1] == 1
+    return values[:, 0] if column and any(name in arrays for name in FOREIGN) else values
+
+
+def nothing_found(keys: Collection[str], path: Path) -> ToolError:
+    """Says both kinds of arrays that could be there."""
+    known = [name for group in (*VALUES, *LABELS) for name in group]
+    listed = ", ".join(f"{key}{'' if key in known else suggest(key, known)}" for key in keys)
+    return ToolError(
+        f"{path}: pictures or vectors, or their labels, are not found by their keys, which are {listed or 'none'}. Name "
+        f"pictures (N, H, W[, C]) images, x_train or train_images, vectors (N, D) features, embeddings or X, and their labels "
+        f"labels, y, y_train or train_labels"
+    )

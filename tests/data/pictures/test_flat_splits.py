@@ -1,0 +1,104 @@
+"""Folders named train, val and test that hold pictures without class folders: the labels come from a table, or it is an error."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labelsieve.data.pictures.opening import Opened, open_pictures
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import recognise
+from labelsieve.errors import ToolError
+from labelsieve.issues.policy import Policy
+from labelsieve.runs.apply import apply_run
+from runs.made_runs import made_run
+
+from .made import class_folders, noise, save
+
+
+@pytest.fixture
+def flat(tmp_path: Path) -> Path:
+    """Three pictures in train/, two in test/."""
+    for number in range(5):
+        save(noise(number), tmp_path / "data" / ("train" if number < 3 else "test") / f"{number}.png")
+    return tmp_path / "data"
+
+
+def opened(path: Path, **options: Any) -> Opened:
+    return open_pictures(path, PictureOptions(size=12, **options))
+
+
+TRAIN_ROWS = "image,label\ntrain/0.png,cat\ntrain/1.png,dog\ntrain/2.png,cat\n"
+
+
+def test_the_one_table_has_the_labels(flat: Path) -> None:
+    (flat / "train.csv").write_text(TRAIN_ROWS)
+    found = opened(flat)
+    assert found.layout.kind == "manifest" and found.collection.train.classes == ("cat", "dog")
+    assert found.collection.train.ids == ("train/0.png", "train/1.png", "train/2.png")
+
+
+def test_of_two_tables_the_one_named_after_the_training_split(flat: Path) -> None:
+    (flat / "train.csv").write_text(TRAIN_ROWS)
+    (flat / "sample_submission.csv").write_text("image,label\ntest/3.png,cat\ntest/4.png,cat\n")
+    found = opened(flat)
+    assert len(found.collection.train) == 3 and "not used: sample_submission.csv" in found.layout.why
+    (flat / "train.csv").rename(flat / "labels.csv")
+    with pytest.raises(ToolError, match=r"the tables labels.csv, sample_submission.csv all have .*; give one of them"):
+        recognise(flat)
+
+
+def test_without_a_table_the_folders_and_the_remedy_are_named(flat: Path) -> None:
+    with pytest.raises(ToolError, match=r'"test" and "train" are named after splits .* class folders .* train.csv'):
+        recognise(flat)
+    (flat / "ids.csv").write_text("a,b\n1,2\n")
+    (flat / "notes").mkdir()
+    with pytest.raises(ToolError, match="are named after splits"):
+        recognise(flat)
+
+
+def test_a_split_beside_another_folder_of_pictures_is_a_class(flat: Path) -> None:
+    save(noise(9), flat / "plane" / "0.png")
+    assert recognise(flat).kind == "class folders"
+
+
+def metadata(folder: Path, rows: dict[str, str], column: str = "label") -> None:
+    lines = [f"file_name,{column}", *(f"{name},{value}" for name, value in rows.items())]
+    (folder / "metadata.csv").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("held", ["none", "caption", "blank"])
+def test_only_training_metadata_need_labels(held: str, flat: Path) -> None:
+    metadata(flat / "train", {"0.png": "cat", "1.png": "dog", "2.png": "cat"})
+    if held != "none":
+        rows = {"3.png": "x", "4.png": "x"} if held == "caption" else {"3.png": "", "4.png": ""}
+        metadata(flat / "test", rows, "label" if held == "blank" else held)
+    found = opened(flat)
+    assert found.layout.kind == "imagefolder" and found.collection.train.classes == ("cat", "dog")
+    assert found.collection.test is None and 'the folder "test" has no labels: not used' in found.notes
+    assert np.array_equal(found.collection.train.labels.numpy(), [0, 1, 0])
+
+
+def test_training_metadata_without_labels_are_none(flat: Path) -> None:
+    metadata(flat / "train", {"0.png": "x"}, "caption")
+    metadata(flat / "test", {"3.png": "cat"})
+    with pytest.raises(ToolError, match="are named after splits"):
+        recognise(flat)
+
+
+def test_a_corrected_folder_leaves_out_the_split_without_labels_and_says_so(flat: Path, tmp_path: Path) -> None:
+    metadata(flat / "train", {"0.png": "cat", "1.png": "dog", "2.png": "cat"})
+    metadata(flat / "test", {"3.png": "x", "4.png": "x"}, "caption")
+    names = ["train/0.png", "train/1.png", "train/2.png"]
+    made_run(tmp_path / "run", f"pictures:{flat}", names, ["cat", "dog", "cat"], {"train/0.png": "dog"})
+    done = apply_run(tmp_path / "run", tmp_path / "new", Policy())
+    assert done.left == 3 and any('"test" has no labels: left out' in note for note in done.notes)
+    assert (tmp_path / "new" / "train" / "metadata.csv").read_text().splitlines()[1] == "0.png,dog"
+
+
+def test_class_folders_below_splits_are_read_as_before(tmp_path: Path) -> None:
+    class_folders(tmp_path / "train")
+    class_folders(tmp_path / "test", each=1)
+    (tmp_path / "train.csv").write_text("path,label\ntrain/cat/0.png,cat\n")
+    assert recognise(tmp_path).kind == "split folders"
