@@ -1,12 +1,13 @@
 """One's own data in a run: a configuration goes in; the rows, which of them are pinned, and what was left out come out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Collection
-from labelsieve.data.pictures.held import labelled_pictures
+from labelsieve.data.pictures.held import Found, labelled_pictures
 from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.opening import Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
@@ -17,6 +18,7 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
+from labelsieve.runs.elsewhere import suited_to
 from labelsieve.runs.picture_choices import picture_options as picture_options
 
 CPU_SIZE = 64
@@ -57,9 +59,7 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     left_out = () if opened is None else opened.left_out
     notes = () if opened is None else opened.notes
     if config.pictures.val is not None:
-        measured = labelled_pictures(
-            Path(config.pictures.val), options, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress
-        )
+        measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
     if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
         notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")
@@ -74,6 +74,14 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
         pinned = pinned_rows(Path(config.data.trusted), found.train.ids, absent)
         notes = (*notes, f"{int(pinned.sum()):,} labels are trusted: taken as clean throughout")
     return OpenedRows(found, opened, pinned, left_out, notes)
+
+
+def measuring_pictures(config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None) -> Found:
+    """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
+    assert config.pictures.val is not None
+    path = Path(config.pictures.val)
+    chosen = suited_to(path, config.pictures, config.data.source.partition(":")[2])
+    return labelled_pictures(path, picture_options(chosen), shape, classes, progress)
 
 
 def check_names(config: Config) -> None:
