@@ -1,12 +1,13 @@
 """What one command writes or recommends, the next one takes: settings, tables of other columns, corrected tables."""
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cli.conftest import Shell
+from cli.conftest import Answer, Shell
 from cli.own import QUICK, folder
 from labelsieve.data.pictures import pool
 
@@ -84,3 +85,62 @@ def test_a_folder_with_a_table_is_measured_on_by_its_own_columns(tmp_path: Path,
     columns = ("--image-column", "where", "--label-column", "kind")
     answer = shell("train", odd, "--out", tmp_path / "run", *QUICK, *columns, "--val", apart)
     assert answer.code == 0, answer.err
+
+
+def read_by(shell: Shell, said: str) -> Answer:
+    """Inspect what the command in a note would train on."""
+    words = shlex.split(" ".join(said[said.index("labelsieve train ") :].splitlines()[0].split()[2:]))
+    return shell("inspect", *words, "--json")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_corrected_table_in_another_folder_says_how_it_is_read(tmp_path: Path, shell: Shell, animals: Path, kind: str) -> None:
+    columns = ("--image-column", "where", "--label-column", "the kind")
+    odd = animals / f"odd.{kind}"
+    if kind == "csv":
+        table(odd, "where,the kind", rows())
+    else:
+        odd.write_text("".join(json.dumps({"where": path, "the kind": label}) + "\n" for path, label in rows()))
+    run = tmp_path / "run"
+    assert shell("train", odd, "--out", run, *QUICK, *columns).code == 0
+    same = shell("apply", run, "--out", tmp_path / "new folder" / f"same.{kind}")
+    assert same.code == 0, same.err
+    found = read_by(shell, same.out)
+    assert found.code == 0 and json.loads(found.out)["samples"] == 18, found.err
+    plain = shell("apply", run, "--out", tmp_path / "plain" / "all.csv")
+    assert plain.code == 0, plain.err
+    if kind == "csv":
+        return
+    header, first = (tmp_path / "plain" / "all.csv").read_text().splitlines()[:2]
+    assert header == "id,path,label" and first.startswith("cat/0.png,cat/0.png,")
+    assert json.loads(read_by(shell, plain.out).out)["samples"] == 18
+    above = shell("apply", run, "--out", tmp_path / "above.csv")
+    assert above.code == 0 and shell("inspect", tmp_path / "above.csv").code == 0
+
+
+def test_a_second_table_in_one_folder_is_refused_with_a_place_that_works(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    run = tmp_path / "run"
+    assert shell("train", animals, "--out", run, *QUICK).code == 0
+    assert shell("apply", run, "--out", tmp_path / "o" / "a.csv").code == 0
+    second = shell("apply", run, "--out", tmp_path / "o" / "b.csv")
+    advised = tmp_path / "o" / "b" / "b.csv"
+    assert second.code == 2 and "changes.csv" in second.err and str(advised) in second.err
+    assert shell("apply", run, "--out", advised).code == 0
+
+
+def test_an_export_for_hugging_face_can_be_inspected(
+    tmp_path: Path, shell: Shell, animals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    assert shell("train", animals, "--out", run, *QUICK).code == 0
+    assert shell("export", run, "--to", "huggingface", "--out", tmp_path / "hf").code == 0
+    found = shell("inspect", tmp_path / "hf", "--json")
+    assert found.code == 0 and json.loads(found.out)["samples"] == 18
+
+    def refused(self: Path, target: Path) -> None:
+        raise OSError("another disk")
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    said = shell("export", run, "--to", "huggingface", "--out", tmp_path / "links").out
+    words = shlex.split(said[said.index("labelsieve inspect ") :])
+    assert shell(*words[1:]).code == 0
