@@ -97,8 +97,6 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         self.form_ = form_of(X)
         names = [str(name) for name in self.classes_]
         named = identities(ids, len(y))
-        if len(named) != len(y) or len(set(named.tolist())) != len(y):
-            raise BadInput(f"ids must be {len(y)} different names, one a sample")
         rows = rows_of(self.form_.tensor(X), codes.astype(np.int64), names, [str(name) for name in named], self.mirror)
         threads = torch.get_num_threads()
         try:
@@ -147,7 +145,9 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         """The presets' settings for such data, then what the constructor was told."""
         start = own() | (vectors() if rows.data.are_vectors else PICTURES)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        epochs = self.epochs or start["training.epochs"]
+        epochs = start["training.epochs"] if self.epochs is None else self.epochs
+        if epochs < 1:
+            raise BadInput(f"epochs={epochs} trains nothing; give at least 1, or None for a number that suits the data")
         told = {
             "method": self.method,
             "network": self.network,
