@@ -1,5 +1,6 @@
 """One's own data in a run: a configuration goes in; the rows, which of them are pinned, and what was left out come out."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from labelsieve.runs.elsewhere import suited_to
 from labelsieve.runs.picture_choices import picture_options as picture_options
 
 CPU_SIZE = 64
+SAME = "--val names the training pictures themselves: accuracy is measured on what was learnt, by labels that may be wrong"
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,15 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     watch = watch or Watch()
     options, opened = sized_for(picture_options(config.pictures), config.device), None
     if config.data.source.partition(":")[0] in OWN:
-        opened = open_own(config.data.source, options, watch.progress, watch.tell)
+        opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit)
     found = open_data(config.data.source) if opened is None else opened.collection
     left_out = () if opened is None else opened.left_out
     notes = () if opened is None else opened.notes
     if config.pictures.val is not None:
         measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
+        if measured.split == "all" and _same(config.pictures.val, config.data.source):
+            notes = (*notes, SAME)
     if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
         notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")
     whole = found.train.ids
@@ -70,10 +74,20 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
         found = tested_on(found, config.data.test_limit)
     pinned = None
     if config.data.trusted is not None:
-        absent = {row.id for row in left_out} | (set(whole) - set(found.train.ids))
-        pinned = pinned_rows(Path(config.data.trusted), found.train.ids, absent)
+        pinned = trusted_rows(Path(config.data.trusted), found, opened, {row.id for row in left_out} | set(whole))
         notes = (*notes, f"{int(pinned.sum()):,} labels are trusted: taken as clean throughout")
     return OpenedRows(found, opened, pinned, left_out, notes)
+
+
+def _same(path: str, source: str) -> bool:
+    return os.path.realpath(Path(path).expanduser()) == os.path.realpath(Path(source.partition(":")[2]).expanduser())
+
+
+def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: set[str]) -> Tensor:
+    """Which training rows the file of trusted ids names; `listed` may be named, too, and not be trained on."""
+    if opened is None:
+        return pinned_rows(path, found.train.ids, listed)
+    return pinned_rows(path, found.train.ids, listed | set(opened.undrawn), opened.measured)
 
 
 def measuring_pictures(config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None) -> Found:
