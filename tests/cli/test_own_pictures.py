@@ -273,6 +273,6 @@ def test_vectors_by_their_plain_path(tmp_path: Path, shell: Shell, trained: Path
     measured = shell("evaluate", run, tmp_path / "v.npz")
     assert measured.code == 0 and "60 labelled" in measured.out
     pictures = shell("predict", run, tmp_path / "x.png")
-    assert pictures.code == 1 and "vectors of 12 numbers" in pictures.err
+    assert pictures.code == 1 and "vectors of 12 numbers" in pictures.err and not pictures.out
     other = shell("evaluate", trained, tmp_path / "v.npz")
     assert other.code == 1 and "this model reads (1, 8, 8)" in other.err
