@@ -16,7 +16,7 @@ from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
 from labelsieve.data.trusted import pinned_rows
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, suggest
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
 from labelsieve.runs.elsewhere import suited_to
@@ -115,4 +115,5 @@ def check_names(config: Config) -> None:
     }
     for option, text in named.items():
         if text is not None and not Path(text).expanduser().exists():
-            raise ToolError(f"{text}: there is no such file or folder; check what {option} names")
+            near = suggest(Path(text).name, ("uniform", "given")) if option == "--prior" else ""
+            raise ToolError(f"{text}: there is no such file or folder{near}; check what {option} names")
