@@ -88,9 +88,9 @@ def test_a_folder_with_a_table_is_measured_on_by_its_own_columns(tmp_path: Path,
 
 
 def read_by(shell: Shell, said: str) -> Answer:
-    """Inspect what the command in a note would train on."""
+    """What the command in a note would do."""
     words = shlex.split(" ".join(said[said.index("labelsieve train ") :].splitlines()[0].split()[2:]))
-    return shell("inspect", *words, "--json")
+    return shell("train", *words, "--dry-run")
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
@@ -106,14 +106,14 @@ def test_a_corrected_table_in_another_folder_says_how_it_is_read(tmp_path: Path,
     same = shell("apply", run, "--out", tmp_path / "new folder" / f"same.{kind}")
     assert same.code == 0, same.err
     found = read_by(shell, same.out)
-    assert found.code == 0 and json.loads(found.out)["samples"] == 18, found.err
+    assert found.code == 0 and "# data: 18 pictures" in found.out, found.err
     plain = shell("apply", run, "--out", tmp_path / "plain" / "all.csv")
     assert plain.code == 0, plain.err
     if kind == "csv":
         return
     header, first = (tmp_path / "plain" / "all.csv").read_text().splitlines()[:2]
     assert header == "id,path,label" and first.startswith("cat/0.png,cat/0.png,")
-    assert json.loads(read_by(shell, plain.out).out)["samples"] == 18
+    assert "# data: 18 pictures" in read_by(shell, plain.out).out
     above = shell("apply", run, "--out", tmp_path / "above.csv")
     assert above.code == 0 and shell("inspect", tmp_path / "above.csv").code == 0
 

@@ -303,7 +303,7 @@ def read_back(out: Path, options: PictureOptions, root: Path) -> str:
         words += ["--set", f"pictures.split_column={options.split_column}"]
     for name in ("outside", "skip_unlabelled"):
         words += FLAGS[name].split() if getattr(options, name) else []
-    return shlex.join(words)
+    return shlex.join([*words, "--out", "RUN"])
 
 
 def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
