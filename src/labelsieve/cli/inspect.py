@@ -49,9 +49,8 @@ def inspect(
 
     from labelsieve.cli.console import console
     from labelsieve.cli.looking import Looking
-    from labelsieve.data.inspection import inspection
+    from labelsieve.data.inspection import inspection, known_source
     from labelsieve.data.pictures.websets import WEBSETS
-    from labelsieve.data.sources import OWN, source_at
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError, UsageError
     from labelsieve.runs.config import Config, override
@@ -62,9 +61,8 @@ def inspect(
     said = {key: value for key, value in said.items() if value is not None} | data_settings(settings, "inspect")
     options = sized_for(picture_options(override(Config(), said).pictures), device)
     cuda = choose_device(device).type == "cuda"
-    source = source_at(data, options)
-    name, _, place = source.partition(":")
-    path = Path(place) if name in (*OWN, "arrays") and name not in WEBSETS else source
+    path = known_source(data, options)
+    name, _, place = str(path).partition(":")
     if isinstance(path, str) and name in WEBSETS:
         if noise is not None:
             raise UsageError(

@@ -97,6 +97,16 @@ class Inspection:
         }
 
 
+def known_source(text: str, options: PictureOptions) -> "Path | str":
+    """A path, or the name of a data set: `digits`, `cifar10:PATH`."""
+    from labelsieve.data.pictures.websets import WEBSETS
+    from labelsieve.data.sources import OWN, source_at  # needs torch
+
+    source = source_at(text, options)
+    name, _, place = source.partition(":")
+    return Path(place) if name in (*OWN, "arrays") and name not in WEBSETS else source
+
+
 def inspection(
     path: Path | str,
     options: PictureOptions | None = None,
