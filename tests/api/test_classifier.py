@@ -147,3 +147,9 @@ def test_ids_must_be_different() -> None:
     vectors, given, _ = blobs(30)
     with pytest.raises(ValueError, match="30 different names"):
         NoisyLabelClassifier(epochs=1).fit(vectors, given, ids=["a"] * 30)
+
+
+def test_no_epochs_are_refused() -> None:
+    vectors, given, _ = blobs(60)
+    with pytest.raises(ValueError, match="epochs=0 trains nothing"):
+        NoisyLabelClassifier(epochs=0).fit(vectors, given)

@@ -9,6 +9,7 @@ import torch
 
 from api.made import blobs
 from labelsieve import IssueTable, find_label_issues
+from labelsieve.api import find
 from labelsieve.api import vectors as compaction
 from labelsieve.api.labels import numbered
 from labelsieve.api.vectors import compact
@@ -135,3 +136,31 @@ def test_classes_are_sorted_where_they_can_be() -> None:
     assert numbered(["b", "a", "b"])[1].tolist() == ["a", "b"]
     assert numbered(["b", 1, "b"])[1].tolist() == ["b", 1]
     assert numbered(["b", "a"], classes=["b", "c", "a"])[0].tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [(["a", "b"], "there are 2"), (["a"] * 300, "'a' names 300 samples"), ([["a", "b"]] * 300, r"\(300, 2\)")],
+)
+def test_ids_that_do_not_name_each_sample_once(ids: Any, said: str) -> None:
+    vectors, given, _ = blobs(300)
+    with pytest.raises(ValueError, match=f"300 different names.*{said}"):
+        find_label_issues(vectors, given, ids=ids)
+
+
+def test_threads_are_few_while_it_works_and_the_callers_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several threads meet at every small step, which takes ten times as long where cores are busy."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    used: list[int] = []
+    compacted = find.compact
+    monkeypatch.setattr(find, "compact", lambda rows: [used.append(torch.get_num_threads()), compacted(rows)][1])
+    vectors, given, _ = blobs(90)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        find_label_issues(vectors, given)
+        with pytest.raises(UsageError):
+            find_label_issues(vectors, given[:-1])
+        assert used == [1, 1] and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

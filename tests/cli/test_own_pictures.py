@@ -53,6 +53,7 @@ def test_a_folder_trains_and_says_what_it_did(trained: Path, pictures: Path) -> 
     assert "passed over: not a picture: 1" in said
     told = list(csv.DictReader((trained / "left_out.csv").open(newline="")))
     assert [row["id"] for row in told] == ["cat/cut.png"] and told[0]["reason"]
+    assert "| listed and left out | 1; `left_out.csv` says why each |" in (trained / "README.md").read_text()
     facts = json.loads((trained / "data.json").read_text())
     assert facts["classes"] == {"cat": 20, "cow": 20, "dog": 20} and facts["left_out"] == 1
     issues = list(csv.DictReader((trained / "issues.csv").open(newline="")))
@@ -306,6 +307,6 @@ def test_vectors_by_their_plain_path(tmp_path: Path, shell: Shell, trained: Path
     measured = shell("evaluate", run, tmp_path / "v.npz")
     assert measured.code == 0 and "60 labelled" in measured.out
     pictures = shell("predict", run, tmp_path / "x.png")
-    assert pictures.code == 1 and "vectors of 12 numbers" in pictures.err
+    assert pictures.code == 1 and "vectors of 12 numbers" in pictures.err and not pictures.out
     other = shell("evaluate", trained, tmp_path / "v.npz")
     assert other.code == 1 and "this model reads (1, 8, 8)" in other.err

@@ -200,6 +200,9 @@ def test_files_that_are_named_and_missing(tmp_path: Path, shell: Shell, animals:
         (("--classes", "cat"), "at least two"),
         (("--set", "pictures.fit=stretch"), "crop or squash"),
         (("--cache-dir", "/proc/nothing"), "cache"),
+        (("--device", "gpu"), 'did you mean "cuda"'),
+        (("--device", "GPU:0"), 'did you mean "cuda"'),
+        (("--prior", "unifrm"), 'did you mean "uniform"'),
     ],
 )
 def test_options_that_cannot_be(tmp_path: Path, shell: Shell, animals: Path, words: tuple[object, ...], said: str) -> None:

@@ -75,9 +75,10 @@ def test_apply_writes_the_corrected_data_and_the_changes(tmp_path: Path, run: Pa
     assert again.code == 2 and "nothing is written over" in again.err
 
 
-def test_apply_by_decisions(tmp_path: Path, run: Path, shell: Shell) -> None:
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_apply_by_decisions(tmp_path: Path, run: Path, shell: Shell, mark: str) -> None:
     decisions = tmp_path / "mine.csv"
-    decisions.write_text("id,action,label\n00003,drop,\n00004,relabel,0\n")
+    decisions.write_text("id,action,label\n00003,drop,\n00004,relabel,0\n".replace(",", mark))
     answer = shell("apply", run, "--out", tmp_path / "labels.csv", "--decisions", decisions)
     assert answer.code == 0, answer.err
     with (tmp_path / "labels.csv").open(newline="") as file:

@@ -138,7 +138,7 @@ def test_samples_that_are_files_are_linked_and_stay_untouched(tmp_path: Path) ->
     out.mkdir()
     huggingface_files(found, album, out)
     link = out / "train" / "0000000.png"
-    assert link.is_symlink() and link.resolve() == (tmp_path / "mine" / "a b.PNG").resolve()
+    assert not link.is_symlink() and link.samefile(tmp_path / "mine" / "a b.PNG")  # so that a reader need not leave the folder
 
 
 def test_awkward_class_names_are_escaped(tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ from labelsieve.nets.zoo import timm_library
 
 @pytest.mark.parametrize("name", ["resnet10t", "test_vit", "test_efficientnet", "vit_tiny_patch16_224"])
 def test_zoo_networks_give_logits_and_features(timm: ModuleType, name: str) -> None:
-    network = build(f"timm:{name}", 1, 5, seed=3, size=64).eval()
+    network = build(f"timm:{name}", 1, 5, seed=3, shape=(1, 64, 64)).eval()
     x = torch.randn(2, 1, 64, 64)
     with torch.no_grad():
         logits, v = network(x)
         assert logits.shape == (2, 5) and v.shape == (2, network.features)
         torch.testing.assert_close(logits, network.model(x), rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(network.classifier(v), logits)
-    again = build(f"timm:{name}", 1, 5, seed=3, size=64)
+    again = build(f"timm:{name}", 1, 5, seed=3, shape=(1, 64, 64))
     assert all(torch.equal(a, b) for a, b in zip(network.parameters(), again.parameters()))
 
 
@@ -49,7 +49,7 @@ def test_unknown_and_unfit_names_are_named(timm: ModuleType) -> None:
     with pytest.raises(UsageError, match='timm has no model "resnet188".*did you mean "resnet'):
         build("timm:resnet188", 3, 2, 0)
     with pytest.raises(UsageError, match="not in one linear layer"):
-        build("timm:deit_tiny_distilled_patch16_224", 3, 2, 0, size=224)
+        build("timm:deit_tiny_distilled_patch16_224", 3, 2, 0, (3, 224, 224))
 
 
 def test_the_zoos_own_weights_are_asked_for_by_name_only(timm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 The constructor stores, `fit` computes. `label_issues_` and `clean_probability_` say which labels were probably wrong.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
 
 from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput
@@ -21,6 +23,7 @@ from labelsieve.api.samples import form_of, rows_of
 from labelsieve.engine.device import choose_device
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.estimate import flag_limit
+from labelsieve.nets import lent
 from labelsieve.runs.assemble import Parts, Rows
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.evidence import mean_probs
@@ -36,10 +39,23 @@ PICTURES: Settings = {"training.epochs": 24, "training.warmup": 4, "training.lr"
 LOOK = 256  # rows looked at together: always so many, so that a row's answer does not depend on its neighbours
 
 
+def known_as(network: Any) -> AbstractContextManager[str | None]:
+    """The name under which a network is built: as given, or lent to a module or a builder for the time of a fit."""
+    if network is None or isinstance(network, str):
+        return nullcontext(network)
+    if not callable(network):
+        raise BadInput(f"network={network!r} cannot be used; give a name, a torch.nn.Module or a function that makes one")
+    return lent(network)
+
+
 class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
     """Two networks trained on noisy labels by CPC, for vectors (N, D) or pictures (N, H, W), (N, H, W, C), (N, C, H, W).
 
-    Pictures are uint8, or floats from 0 to 1 or from 0 to 255. `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses
+    Pictures are uint8, or floats from 0 to 1 or from 0 to 255. `network`: a name, a `torch.nn.Module` that gives logits, or a
+    function (channels, classes) -> module; for vectors, channels are dimensions. Two networks are trained: of a module, two
+    copies, each with weights drawn anew by its layers' `reset_parameters`; a function is called twice and may give weights
+    that have learnt already. With a module or a function, other programs know a run in `run_dir` only by its files.
+    `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses
     by the data (a batch shrinks with few samples). `mirror`: may a picture be mirrored and stay the same thing? `settings`:
     any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}, without which the
     network `small` mixes and varies pictures of 16 px and more little. `run_dir`: a folder to make for the run, as the command
@@ -66,7 +82,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         self,
         *,
         method: str = "cpc",
-        network: str | None = None,
+        network: str | nn.Module | Callable[[int, int], nn.Module] | None = None,
         epochs: int | None = None,
         warmup: int | None = None,
         batch_size: int | None = None,
@@ -99,18 +115,17 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         self.form_ = form_of(X)
         names = [str(name) for name in self.classes_]
         named = identities(ids, len(y))
-        if len(named) != len(y) or len(set(named.tolist())) != len(y):
-            raise BadInput(f"ids must be {len(y)} different names, one a sample")
         rows = rows_of(self.form_.tensor(X), codes.astype(np.int64), names, [str(name) for name in named], self.mirror)
         threads = torch.get_num_threads()
         try:
-            self._train(rows, named)
+            with known_as(self.network) as name:
+                self._train(rows, named, name)
         finally:
             torch.set_num_threads(threads)  # a run sets them on purpose, for itself
         return self
 
-    def _train(self, rows: Rows, ids: NDArray[Any]) -> None:
-        config, _ = settled(self._config(rows), rows)
+    def _train(self, rows: Rows, ids: NDArray[Any], network: str | None) -> None:
+        config, _ = settled(self._config(rows, network), rows)
         if self.run_dir is None:
             trained = train_in_memory(config, rows)
             parts, epoch, history = trained.parts, trained.epoch, trained.history
@@ -145,14 +160,16 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             classes=self.classes_,
         )
 
-    def _config(self, rows: Rows) -> Config:
+    def _config(self, rows: Rows, network: str | None) -> Config:
         """The presets' settings for such data, then what the constructor was told."""
         start = vectors() if rows.data.are_vectors else own() | PICTURES
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        epochs = self.epochs or start["training.epochs"]
+        epochs = start["training.epochs"] if self.epochs is None else self.epochs
+        if epochs < 1:
+            raise BadInput(f"epochs={epochs} trains nothing; give at least 1, or None for a number that suits the data")
         told = {
             "method": self.method,
-            "network": self.network,
+            "network": network,
             "training.epochs": epochs,
             "training.warmup": min(start["training.warmup"], max(1, epochs // 4)) if self.warmup is None else self.warmup,
             "training.batch": self.batch_size,

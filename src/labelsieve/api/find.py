@@ -4,7 +4,8 @@ Class shares come from small cross-fitted heads (or from the caller), a mixture 
 judge each label. Seconds on a CPU for 50,000 x 512; about 2 kB of memory a row beside the input.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from torch import Tensor
 
 from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput, numbered, plain
-from labelsieve.api.small_head import cross_fitted
-from labelsieve.api.vectors import compact
+from labelsieve.api.small_head import BATCH, cross_fitted
+from labelsieve.api.vectors import DIMENSIONS, compact
+from labelsieve.engine.device import set_threads
 from labelsieve.method.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
 from labelsieve.method.estimate import estimate_noise
 
@@ -49,17 +51,36 @@ def find_label_issues(
     >>> print(found.suggested_label[0], found.given_label[0])
     cat dog
     """
+    with few_threads():
+        return _found(features, labels, probs, classes, ids, seed)
+
+
+def _found(
+    features: Any, labels: Any, probs: Any, classes: Sequence[Hashable] | None, ids: Sequence[Any] | None, seed: int
+) -> IssueTable:
     codes, kinds = numbered(labels, classes)
     vectors = compact(features)
     if len(vectors) != len(codes):
         raise BadInput(f"{len(vectors)} rows of features, {len(codes)} labels; the counts must agree")
     if len(kinds) < 2:
         raise BadInput(f"labels: there is {len(kinds)} class; at least two are needed to tell a wrong label")
+    named = identities(ids, len(codes))
     given = torch.from_numpy(codes)
     shares = cross_fitted(vectors, given, len(kinds), seed) if probs is None else _shares(probs, len(codes), len(kinds))
     own = shares.gather(1, given.unsqueeze(1)).squeeze(1)
     seen = Evidence(given, -own.clamp_min(1e-12).log(), shares, vectors)
-    return _table(seen, identities(ids, len(codes)), kinds, seed)
+    return _table(seen, named, kinds, seed)
+
+
+@contextmanager
+def few_threads() -> Iterator[None]:
+    """As many as a step of the heads is worth: on busy cores, several wait for each other most of the time."""
+    before = torch.get_num_threads()
+    try:
+        set_threads(0, BATCH * DIMENSIONS)
+        yield
+    finally:
+        torch.set_num_threads(before)  # the caller's
 
 
 def judged(seen: Evidence, seed: int) -> tuple[Tensor, Tensor]:

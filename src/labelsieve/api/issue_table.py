@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelsieve.api.labels import BadInput, plain
+
 COLUMNS = ("id", "given_label", "suggested_label", "label_score", "is_label_issue", "rank")
 
 
@@ -55,5 +57,18 @@ class IssueTable:
 
 
 def identities(ids: Sequence[Any] | None, count: int) -> NDArray[Any]:
-    """The ids as one axis, or the row numbers."""
-    return np.arange(count) if ids is None else np.asarray(ids)
+    """The ids as one axis, all different and one a sample, or else the row numbers."""
+    if ids is None:
+        return np.arange(count)
+    named = np.asarray(plain(ids))
+    if named.shape != (count,) or len(set(named.tolist())) != count:
+        raise BadInput(f"ids must be {count} different names, one a sample; {_trouble(named, count)}")
+    return named
+
+
+def _trouble(named: NDArray[Any], count: int) -> str:
+    if named.shape != (count,):
+        return f"there are {len(named)}" if named.ndim == 1 else f"their shape is {named.shape}"
+    seen: dict[Any, int] = {}
+    name = next(name for row, name in enumerate(named.tolist()) if seen.setdefault(name, row) != row)
+    return f"{name!r} names {named.tolist().count(name)} samples"

@@ -22,7 +22,10 @@ def apply(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder or file to write; it must not exist. A .csv works for every source: id and label."),
+        typer.Option(
+            help="The folder or file to write; it must not exist. A .csv works for every source: id, label and, where samples "
+            "are picture files, path."
+        ),
     ] = None,
     relabel_above: Annotated[
         float | None,

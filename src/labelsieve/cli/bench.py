@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli.train import Settings
+from labelsieve.cli.picture_options import Settings
 
 
 def bench(

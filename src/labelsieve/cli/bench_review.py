@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labelsieve.cli.train import Settings
+from labelsieve.cli.picture_options import Settings
 
 HEADS = {"left_suggested": "left, suggestions followed", "accuracy": "accuracy, %"}
 

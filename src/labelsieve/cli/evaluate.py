@@ -6,6 +6,17 @@ from typing import Annotated
 
 import typer
 
+from labelsieve.cli.picture_options import (
+    Encoding,
+    IdColumn,
+    ImageColumn,
+    LabelColumn,
+    Root,
+    Settings,
+    data_settings,
+    picture_settings,
+)
+
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
@@ -14,18 +25,28 @@ def evaluate(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    image_column: ImageColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    root: Root = None,
+    encoding: Encoding = None,
+    settings: Settings = None,
 ) -> None:
-    """Measure RUN's networks and prototypes on labelled pictures; classes go by name."""
+    """Measure RUN's networks and prototypes on labelled pictures; classes go by name.
+
+    DATA are read as the run's own were, by usual names where a column is not there; options say otherwise.
+    """
     from rich.console import Console
     from rich.table import Table
 
     from labelsieve.cli.console import console
     from labelsieve.cli.looking import Looking
-    from labelsieve.data.sources import source_at
     from labelsieve.runs.evaluate import evaluate_model
 
+    said = picture_settings(image_column, label_column, id_column, root, None, None, None, False, encoding)
+    said = {key: value for key, value in said.items() if value is not None} | data_settings(settings, "evaluate")
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
-        result = evaluate_model(run, source_at(data) if data else None, device, watch.progress)
+        result = evaluate_model(run, data, device, watch.progress, said)
     if as_json:
         typer.echo(json.dumps(result))
         return

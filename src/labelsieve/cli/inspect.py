@@ -13,7 +13,9 @@ from labelsieve.cli.picture_options import (
     ImageColumn,
     LabelColumn,
     Root,
+    Settings,
     Size,
+    data_settings,
     picture_settings,
 )
 
@@ -38,6 +40,7 @@ def inspect(
     ] = None,
     second_test: Annotated[Path | None, typer.Option(help="For webvision: where ILSVRC12's validation pictures are.")] = None,
     device: Annotated[str, typer.Option(help="The device that training would use: auto, cpu, cuda.")] = "auto",
+    settings: Settings = None,
 ) -> None:
     """Look at every picture at PATH: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
     from dataclasses import replace
@@ -56,8 +59,8 @@ def inspect(
     from labelsieve.runs.presets import LITTLE_MIXING
 
     said = picture_settings(image_column, label_column, id_column, root, classes, size, None, False, encoding)
-    options = picture_options(override(Config(), {key: value for key, value in said.items() if value is not None}).pictures)
-    options = sized_for(options, device)
+    said = {key: value for key, value in said.items() if value is not None} | data_settings(settings, "inspect")
+    options = sized_for(picture_options(override(Config(), said).pictures), device)
     cuda = choose_device(device).type == "cuda"
     path = known_source(data, options)
     name, _, place = str(path).partition(":")
@@ -66,7 +69,7 @@ def inspect(
             raise UsageError(
                 f"--noise checks labels for sets that are read whole, not for {name}, whose labels are noisy already"
             )
-        say_web_set(name, place, replace(options, size=size, second_test=second_test), as_json)
+        say_web_set(name, place, replace(options, second_test=second_test or options.second_test), as_json)
         return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)

@@ -18,6 +18,8 @@ CacheDir = Annotated[Path | None, typer.Option(help="Where decoded pictures are 
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at an unreadable picture instead of leaving it out.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a table: utf-8 unless given; often cp1252 from spreadsheets.")]
 
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its key; repeatable.")]
+
 
 def picture_settings(
     image_column: str | None,
@@ -65,3 +67,15 @@ def class_names(text: str | None) -> list[str] | None:
     if len(names) < 2:
         raise UsageError(f'--classes "{text}" names {len(names)} class; give at least two: cat,dog or a file with one a line')
     return names
+
+
+def data_settings(settings: list[str] | None, verb: str) -> dict[str, str]:
+    """`--set` as `train` reads it, for the keys that say how data are read; others are errors."""
+    from labelsieve.errors import UsageError
+    from labelsieve.runs.resolve import parse_settings
+
+    said = parse_settings(settings or [])
+    others = [key for key in said if not key.startswith("pictures.")]
+    if others:
+        raise UsageError(f"--set {others[0]}: `{verb}` takes settings of data only, pictures.*; others are for `train`")
+    return said

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli.train import Settings, TimeLimit
+from labelsieve.cli.picture_options import Settings
+from labelsieve.cli.train import TimeLimit
 
 
 def reproduce(

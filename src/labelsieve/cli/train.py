@@ -13,6 +13,7 @@ from labelsieve.cli.picture_options import (
     ImageColumn,
     LabelColumn,
     Root,
+    Settings,
     Size,
     Strict,
     picture_settings,
@@ -22,7 +23,6 @@ from labelsieve.cli.picture_options import (
 if TYPE_CHECKING:
     from labelsieve.runs.config import Config
 
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its key; repeatable.")]
 TimeLimit = Annotated[
     str | None,
     typer.Option(help="Stop cleanly before this much time has passed: 9m, 1h30m. `resume` goes on."),

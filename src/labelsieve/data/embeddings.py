@@ -65,6 +65,34 @@ def read_embeddings(path: Path | None, options: PictureOptions | None = None) ->
     raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; write one of these")
 
 
+def new_vectors(path: Path, options: PictureOptions | None = None) -> tuple[list[str], Tensor]:
+    """Ids (N,) and vectors (N, D) of a file that needs no labels; without ids, the rows are numbered as in `load_embeddings`."""
+    options, suffix = options or PictureOptions(), path.suffix.lower()
+    ids: list[Any] | None = None
+    if suffix == ".npz":
+        arrays = read_npz(path)
+        key = keys_by_role(arrays, path).get("values")
+        if key is None:
+            raise nothing_found(arrays, path)
+        found, place = arrays[key], f'{path}: "{key}"'
+        ids = arrays["ids"].tolist() if "ids" in arrays else None
+    elif suffix == ".npy":
+        found, place = read_npy(path), str(path)
+    elif suffix == ".parquet":
+        file, place = parquet_file(path), str(path)
+        column, others = _vector_column(file, path, options)
+        name = optional(others, options.id_column, usual.ID, "id_column", path)
+        table = file.read(columns=[column] if name is None else [column, name])
+        found = _matrix(table.column(column), path, column)
+        ids = None if name is None else table.column(name).to_pylist()
+    else:
+        raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; give one of these")
+    read = vectors(found, place)
+    if ids is not None and len(ids) != len(read):
+        raise ToolError(f"{path}: {len(ids)} ids for {len(read)} vectors; write one for each")
+    return [f"{row:05d}" for row in range(len(read))] if ids is None else [str(value) for value in ids], read
+
+
 def vectors(values: Array, place: str) -> Tensor:
     """float32 (N, D), or a `ToolError` for another shape, for values that are not numbers, or not finite."""
     if values.ndim != 2 or values.shape[1] == 0:
@@ -156,10 +184,7 @@ def _label_list(path: Path, options: PictureOptions) -> Labels:
 
 def _from_parquet(path: Path, options: PictureOptions) -> Loaded:
     file = parquet_file(path)
-    lists = [field.name for field in file.schema_arrow if is_vector(field.type, path)]
-    usual_names = COLUMNS if len(lists) != 1 else (lists[0].lower(),)
-    column = needed(lists, options.image_column, usual_names, "image_column", path)
-    others = [name for name in file.schema_arrow.names if name not in lists]
+    column, others = _vector_column(file, path, options)
     label = needed(others, options.label_column, usual.LABEL, "label_column", path)
     id_column = optional(others, options.id_column, usual.ID, "id_column", path)
     split = optional(others, options.split_column, usual.SPLIT, "split_column", path)
@@ -191,6 +216,14 @@ def _by_split(path: Path, values: Tensor, labels: Labels, ids: list[str] | None,
         test=held[TEST] or held[VAL],
     )
     return Loaded(own, held[VAL], (*labels.notes, *notes))
+
+
+def _vector_column(file: Any, path: Path, options: PictureOptions) -> tuple[str, list[str]]:
+    """The column of a Parquet file that holds vectors, and those that hold none."""
+    lists = [field.name for field in file.schema_arrow if is_vector(field.type, path)]
+    usual_names = COLUMNS if len(lists) != 1 else (lists[0].lower(),)
+    column = needed(lists, options.image_column, usual_names, "image_column", path)
+    return column, [name for name in file.schema_arrow.names if name not in lists]
 
 
 def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:

@@ -8,7 +8,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from labelsieve.data.arrays import load_arrays
 from labelsieve.data.cifar import load_cifar10, load_cifar100
@@ -84,14 +86,20 @@ def _beside(place: Path) -> str:
     return near.replace("did you mean", f"in {place.parent} did you mean") if near else ""
 
 
-def open_own(spec: str, options: PictureOptions, progress: Progress | None = None, tell: Tell | None = None) -> Opened:
-    """The user's own data, read as `options` say."""
+def open_own(
+    spec: str,
+    options: PictureOptions,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+    limit: int | None = None,
+) -> Opened:
+    """The user's own data, read as `options` say. Of pictures, a `limit` chooses training rows before any is opened."""
     name, _, path = spec.partition(":")
     if not path:
         raise UsageError(f'"{spec}" names no place; write {FORMS[name]}')
     place = Path(path).expanduser()
     layout = Layout(name, place, "as named") if name in WEBSETS else None
-    return open_pictures(place, options, progress, tell, layout)
+    return open_pictures(place, options, progress, tell, layout, None if limit is None else partial(subset_rows, limit=limit))
 
 
 def open_data(spec: str, limit: int | None = None) -> Collection:
@@ -108,6 +116,16 @@ def open_data(spec: str, limit: int | None = None) -> Collection:
     return collection if limit is None else limited(collection, limit)
 
 
+def subset_rows(labels: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """A fixed choice, by class, of `limit` rows with these labels (N,), ascending; at most all."""
+    if limit >= len(labels):
+        return np.arange(len(labels))
+    present = len(np.unique(labels))
+    if limit < present:
+        raise UsageError(f"a limit of {limit} cannot hold {present} classes; give one for each")
+    return stratified_rows(labels, limit, Draws(SUBSET_STREAM, SUBSET_SEED))
+
+
 def limited(collection: Collection, limit: int) -> Collection:
     """The collection with `limit` of its training rows, in order and with their ids; at most all."""
     if limit >= len(collection.train):
@@ -115,7 +133,7 @@ def limited(collection: Collection, limit: int) -> Collection:
     labels = collection.train.labels.numpy()
     if limit < len(collection.train.classes):
         raise UsageError(f"a limit of {limit} cannot hold {len(collection.train.classes)} classes; give one for each")
-    rows = torch.from_numpy(stratified_rows(labels, limit, Draws(SUBSET_STREAM, SUBSET_SEED)))
+    rows = torch.from_numpy(subset_rows(labels, limit))
     truth = None if collection.truth is None else Truth(collection.truth.labels[rows])
     paths = None if collection.paths is None else tuple(collection.paths[row] for row in rows.tolist())
     return replace(collection, train=collection.train.rows(rows), truth=truth, paths=paths)

@@ -1,6 +1,6 @@
 """Ids whose labels are surely right: a file of ids and the data's own ids go in, a mask over the rows comes out."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -32,10 +32,12 @@ def read_ids(path: Path) -> list[str]:
     raise ToolError(f'{path}: it has no column "id"; the columns are {listed}. Rename one, or write one id a line')
 
 
-def pinned_rows(path: Path, ids: Sequence[str], absent: Collection[str] = ()) -> Tensor:
+def pinned_rows(
+    path: Path, ids: Sequence[str], absent: Collection[str] = (), measured: Mapping[str, Sequence[str]] | None = None
+) -> Tensor:
     """bool (N,): which of `ids` the file names. `absent` are ids that exist and are not trained on.
 
-    Any other id is an error that names the first, with the nearest one there is.
+    Any other id is an error that names the first, with the split it is `measured` in, or the nearest one there is.
     """
     row = {name: number for number, name in enumerate(ids)}
     mask = torch.zeros(len(ids), dtype=torch.bool)
@@ -48,6 +50,13 @@ def pinned_rows(path: Path, ids: Sequence[str], absent: Collection[str] = ()) ->
             unknown.append(name)
     if unknown:
         more = f" ({len(unknown)} such ids)" if len(unknown) > 1 else ""
+        first = unknown[0].removeprefix("./")
+        for split, names in (measured or {}).items():
+            if unknown[0] in names or first in names:
+                raise ToolError(
+                    f'{path}: the id "{unknown[0]}" belongs to the {split} split, which is not trained on{more}; '
+                    f"trust labels of training samples only, and remove it"
+                )
         raise ToolError(
             f'{path}: the id "{unknown[0]}" is not in the data{suggest(unknown[0], ids[:NEAR])}{more}; '
             f'ids look like "{ids[0]}": write them as issues.csv does'

@@ -7,10 +7,15 @@ from labelsieve.errors import ToolError
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """With the columns id and action at least; a cell that is missing at a row's end is empty."""
+    """With the columns id and action at least; a cell that is missing at a row's end is empty.
+
+    Fields are parted by whichever of comma, semicolon and tab the first line has most of, as in a manifest.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restval="")
+            first = file.readline()
+            file.seek(0)
+            reader = csv.DictReader(file, restval="", delimiter=max(",;\t", key=first.count))
             missing = [name for name in ("id", "action") if name not in (reader.fieldnames or ())]
             if missing:
                 raise ToolError(f'{path}: the column "{missing[0]}" is missing; decisions have the columns id, action and label')

@@ -7,6 +7,7 @@ import torch
 from labelsieve.errors import UsageError, suggest
 
 SMALL = 100_000
+GPUS = ("gpu", "nvidia")  # what people call a CUDA device; by its letters "gpu" is nearer to "cpu"
 KINDS = ("auto", "cpu", "cuda")
 PLACES = ("auto", "device", "host")
 
@@ -15,7 +16,8 @@ def choose_device(name: str) -> torch.device:
     """`auto` is the first CUDA device where there is one, else the CPU. Also `cpu`, `cuda`, `cuda:1`."""
     kind, _, number = name.partition(":")
     if kind not in KINDS or (number and (kind != "cuda" or not number.isdigit())):
-        raise UsageError(f'device "{name}" is not known{suggest(name, KINDS)}; use auto, cpu, cuda or cuda:N')
+        near = suggest("cuda" if kind.lower() in GPUS else name, KINDS)
+        raise UsageError(f'device "{name}" is not known{near}; use auto, cpu, cuda or cuda:N')
     if kind == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if kind == "cuda" and not torch.cuda.is_available():

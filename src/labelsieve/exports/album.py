@@ -19,18 +19,27 @@ class Album:
         self.config, self.paths = config, paths
         self.root = root_of(config)
         self.pixels: np.ndarray | None = None
+        self.has_links = False
 
     def put(self, row: int, folder: Path) -> str:
         """The name of the file that was made in `folder`."""
         original, name = self.original(row), self.name(row)
         if original is not None:
-            try:
-                (folder / name).symlink_to(original)
-            except OSError:  # some file systems have no links
-                shutil.copyfile(original, folder / name)
+            self._link(original, folder / name)
             return name
         picture(self._pixels()[row]).save(folder / name)
         return name
+
+    def _link(self, original: Path, place: Path) -> None:
+        """A hard link, which stays inside the folder; a symbolic one on another disk; a copy where there are no links."""
+        try:
+            place.hardlink_to(original.resolve())
+        except OSError:
+            try:
+                place.symlink_to(original)
+                self.has_links = True
+            except OSError:
+                shutil.copyfile(original, place)
 
     def name(self, row: int) -> str:
         """What the file in the folder is called."""

@@ -1,5 +1,6 @@
 """`export_run`: a run folder and the name of a target go in, a new folder of checked files comes out. Nothing is overwritten."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelsieve.data.pictures.options import FLAGS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.exports import label_files, model_files
 from labelsieve.exports.album import Album
@@ -54,11 +56,15 @@ def export_run(path: Path, target: str, out: Path | None = None, pixels: str = "
     if target in MODELS:
         return _export_model(config, load_model(path, torch.device("cpu")), target, out, pixels)
     found = read_sheet(folder)
+    words = f"{len(found.ids)} samples, {int(found.is_issue.sum())} of them label issues"
     if target == "cleanlab":
         atomic.write_folder(out, lambda draft: label_files.cleanlab_files(found, lambda: _probabilities(path, config), draft))
-    else:
-        atomic.write_folder(out, lambda draft: LABELS[target](found, Album(config, found.paths), draft))
-    return Exported(out, f"{len(found.ids)} samples, {int(found.is_issue.sum())} of them label issues")
+        return Exported(out, words)
+    album = Album(config, found.paths)
+    atomic.write_folder(out, lambda draft: LABELS[target](found, album, draft))
+    if album.has_links and target == "huggingface":
+        words += f"; pictures are links to the old files: labelsieve inspect {shlex.quote(str(out))} {FLAGS['outside']}"
+    return Exported(out, words)
 
 
 def _export_model(config: Config, model: Model, target: str, out: Path, pixels: str) -> Exported:

@@ -1,6 +1,6 @@
 """Networks: pictures (B, C, H, W) or vectors (B, D) go in, (logits (B, K), features v) come out. Plain dicts are the registry."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
@@ -8,12 +8,13 @@ from torch import nn
 from labelsieve.errors import UsageError, suggest
 from labelsieve.nets.adapter import WithHead, adapted
 from labelsieve.nets.mlp import Mlp
+from labelsieve.nets.own import REGISTERED, copies_of, lent, own_network
 from labelsieve.nets.preact import PreActResNet18
 from labelsieve.nets.resnet import resnet18, resnet50
 from labelsieve.nets.small import SmallNet
 from labelsieve.nets.zoo import PREFIX, check_model, zoo_network
 
-__all__ = ["NETWORKS", "WithHead", "adapted", "build", "check_name", "register"]
+__all__ = ["NETWORKS", "WithHead", "adapted", "build", "check_name", "copies_of", "lent", "register"]
 
 NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "small": lambda channels, classes: SmallNet(channels, classes),
@@ -29,32 +30,35 @@ VECTOR_NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
 
 
 def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
-    """Make a network of yours known by a name: `make(channels, classes)` gives x -> (logits, v); see `adapted`.
+    """Make a network of yours known by a name: `make(channels, classes)` gives a module of logits (B, K), or of (logits, v).
 
-    Whoever uses a run of it (resume, predict) must have registered it too.
+    For vectors, channels are dimensions. Of a module that gives logits alone, v is what its last linear layer reads (see
+    `adapted`). Whoever uses a run of it (resume, predict) must have registered it too.
     """
-    if name in NETWORKS | VECTOR_NETWORKS or name == "auto" or name.startswith(PREFIX):
+    if name in NETWORKS | VECTOR_NETWORKS | REGISTERED or name == "auto" or name.startswith(PREFIX):
         raise UsageError(f'a network "{name}" is known already; choose another name')
-    NETWORKS[name] = make
+    REGISTERED[name] = make
 
 
 def check_name(name: str) -> None:
     """A `UsageError` for a name that no network has; the zoo is asked for its own."""
-    known = NETWORKS | VECTOR_NETWORKS
+    known = NETWORKS | VECTOR_NETWORKS | REGISTERED
     if name.startswith(PREFIX):
         check_model(name.removeprefix(PREFIX))
     elif name not in known:
         raise UsageError(f'network "{name}" is not known{suggest(name, known)}; there are: {", ".join(known)} and {PREFIX}NAME')
 
 
-def build(name: str, channels: int, classes: int, seed: int, size: int | None = None) -> nn.Module:
+def build(name: str, channels: int, classes: int, seed: int, shape: Sequence[int] | None = None) -> nn.Module:
     """The named network with weights drawn from the seed alone; the caller's random state is left as it was.
 
-    `size` is the pictures' side, for those of the zoo's networks that are made for one size.
+    `shape` is that of a sample, for those of the zoo's networks that are made for one size and for networks of the user's.
     """
     check_name(name)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed every GPU, which is not forked here
         if name.startswith(PREFIX):
-            return zoo_network(name.removeprefix(PREFIX), channels, classes, size)
+            return zoo_network(name.removeprefix(PREFIX), channels, classes, None if shape is None else shape[-1])
+        if name in REGISTERED:
+            return own_network(name, channels, classes, shape)
         return (NETWORKS | VECTOR_NETWORKS)[name](channels, classes)

@@ -15,7 +15,7 @@ from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, place
 from labelsieve.data.pictures.imagefolder import COLUMN, labelled_files
 from labelsieve.data.pictures.listing import Listing
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.sources import OWN, open_data, open_own
@@ -148,9 +148,13 @@ def layout_of(source: str, options: PictureOptions) -> Layout | None:
 
 def refuse(out: Path, changes: Path, source: str) -> None:
     """A `UsageError` where anything would be written over, or into the source."""
-    for place_ in (out, changes):
-        if os.path.lexists(place_):
-            raise UsageError(f"{place_}: it exists, and nothing is written over; choose another --out")
+    if os.path.lexists(out):
+        raise UsageError(f"{out}: it exists, and nothing is written over; choose another --out")
+    if os.path.lexists(changes):
+        raise UsageError(
+            f"{changes}: it exists, of an earlier `apply`, and nothing is written over; choose an --out in another folder, "
+            f"such as {out.parent / out.stem / out.name}"
+        )
     if lies_inside(out, source):
         path = source.partition(":")[2]
         raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
@@ -183,10 +187,12 @@ def _writer(layout: Layout | None, source: str, out: Path) -> Write:
             )
         return _tree
     if layout is not None and layout.path.suffix.lower() in SUFFIXES:
-        if suffix == layout.path.suffix.lower():
-            return _table
         wanted = layout.path.suffix.lower()
-        raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file")
+        if suffix == wanted:
+            return _table
+        if suffix == ".csv":
+            return _manifest if layout.has_pictures else _labels
+        raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file, or a .csv for ids, paths and labels")
     forms: dict[str, Write] = {".csv": _labels}
     if layout is None or layout.path.suffix.lower() == ".npz":
         forms[".npz"] = _arrays
@@ -235,7 +241,7 @@ def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
 
 
 def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """The manifest again; from another folder its pictures are named by absolute paths."""
+    """The table again; from another folder its pictures are named by absolute paths."""
     assert job.layout is not None
     table, root = job.layout.path, job.options.root or job.layout.path.parent
     moved = job.layout.kind == "manifest" and os.path.realpath(out.parent) != os.path.realpath(root)
@@ -245,7 +251,8 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
         left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved))
 
     _beside(out, write, changes)
-    return left[0], (f"picture paths in it are absolute, for it lies in another folder than {table}",) if moved else ()
+    why = f"picture paths in it are absolute, for it lies in another folder than {table}"
+    return left[0], (f"{why}; read it with: {read_back(out, job.options, root)}",) if moved else ()
 
 
 def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -264,20 +271,39 @@ def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """A folder of pictures as a table of ids, paths and labels that `train` reads, of the samples the run judged."""
+    """Picture files as a table of ids, paths and labels that `train` reads, of the samples the run judged."""
     assert job.layout is not None
-    root, home = os.path.realpath(job.layout.path), os.path.realpath(out.parent)
+    top = job.layout.path if job.layout.kind in TREES else job.options.root or job.layout.path.parent
+    root, home = os.path.realpath(top), os.path.realpath(out.parent)
     above = root == home or root.startswith(home.rstrip(os.sep) + os.sep)
     start = Path(root).relative_to(home).as_posix() + "/" if above and root != home else ""
     paths = {name: path or name for name, path in zip(job.found.columns["id"], job.found.columns["path"])}
-    rows = [(verdict.id, f"{start}{paths[verdict.id]}", verdict.new) for verdict in job.ordered if verdict.new is not None]
+    paths = {name: path if Path(path).is_absolute() else f"{start}{path}" for name, path in paths.items()}
+    rows = [(verdict.id, paths[verdict.id], verdict.new) for verdict in job.ordered if verdict.new is not None]
 
     def write(draft: Path) -> None:
         draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline="")
 
     _beside(out, write, changes)
-    note = f"its paths start from the old folder: labelsieve train {shlex.quote(str(out))} --root {shlex.quote(root)}"
-    return len(rows), () if above else (note,)
+    if above and not job.options.outside:
+        return len(rows), ()
+    plain = PictureOptions(outside=job.options.outside)
+    return len(rows), (f"its paths start from the old folder: {read_back(out, plain, Path(home if above else root))}",)
+
+
+def read_back(out: Path, options: PictureOptions, root: Path) -> str:
+    """The command that trains on a table with paths from `root` which was written as `options` say the old one was."""
+    words = ["labelsieve", "train", str(out), "--root", os.path.abspath(root)]  # noqa: PTH100 - links stay as they are
+    for name in ("image_column", "label_column", "id_column"):
+        if getattr(options, name) is not None:
+            words += [FLAGS[name], getattr(options, name)]
+    if options.encoding is not None:
+        words += ["--encoding", options.encoding]
+    if options.split_column is not None:
+        words += ["--set", f"pictures.split_column={options.split_column}"]
+    for name in ("outside", "skip_unlabelled"):
+        words += FLAGS[name].split() if getattr(options, name) else []
+    return shlex.join([*words, "--out", "RUN"])
 
 
 def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:

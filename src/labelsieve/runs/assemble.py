@@ -23,6 +23,7 @@ from labelsieve.method.subsets import BalancedBatches, EveryRow, RandomBatches, 
 from labelsieve.runs.config import Config, ViewsConfig
 from labelsieve.runs.decided import decided_rows
 from labelsieve.runs.lengths import epochs_of
+from labelsieve.runs.model import seen_shape
 from labelsieve.runs.own import Watch, open_rows
 from labelsieve.runs.rounds import round_of
 
@@ -154,7 +155,7 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
 def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, device: torch.device) -> Learner:
     classes, channels = len(found.train.classes), found.train.shape[0]
     seed = (1_000_003 * config.seed + number) % 2**63
-    network = nets.build(config.network, channels, classes, seed, size=config.views.crop or found.train.images.shape[-1])
+    network = nets.build(config.network, channels, classes, seed, seen_shape(found.train.shape, config.views.crop))
     teacher, judge = cleaners_for(config, number)
     return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device, axes=len(found.train.shape))
 

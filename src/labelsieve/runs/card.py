@@ -60,6 +60,8 @@ def _data(found: Findings, record: Record) -> str:
         ("classes", f"{len(found.classes):,}"),
         ("wrong labels, estimated", f"{_percent(share.share)} ({_percent(share.low)} to {_percent(share.high)})"),
     ]
+    if record.left_out:
+        lines.insert(2, ("listed and left out", f"{record.left_out:,}; `left_out.csv` says why each"))
     if record.estimate is not None:
         early = record.estimate
         said = f"{_percent(early['share'])} ({_percent(early['low'])} to {_percent(early['high'])})"

@@ -1,6 +1,7 @@
 """The accuracy of a finished model on labelled pictures: a run and data of any kind go in, percentages come out."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,23 +9,36 @@ from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
 from labelsieve.data.pictures.opening import second_test
 from labelsieve.data.pictures.survey import Plan, Progress
-from labelsieve.data.sources import OWN, open_data
+from labelsieve.data.sources import OWN, SOURCES, open_data, source_at
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import ToolError
-from labelsieve.runs.config import Config
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.runs.config import Config, override
+from labelsieve.runs.elsewhere import suited_to
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.measure import accuracies
 from labelsieve.runs.model import Model, load_model
-from labelsieve.runs.own import picture_options
+from labelsieve.runs.own import measuring_pictures, picture_options
 
 
-def evaluate_model(path: Path, source: str | None, device: str, progress: Progress | None = None) -> dict[str, Any]:
+def evaluate_model(
+    path: Path,
+    data: str | None,
+    device: str,
+    progress: Progress | None = None,
+    said: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Percent right by each network, by both, and by prototypes.
 
-    On `source`: its test pictures, else its val pictures, else all of it; its classes go by name. Without a source, on what
-    the run itself was measured on.
+    On `data`: its test pictures, else its val pictures, else all of it; its classes go by name. Without data, on what the
+    run itself was measured on. `said` holds settings of pictures by dotted key, in place of the run's own.
     """
     config = RunFolder.open(path).read_config()
+    if data is None and said:
+        raise UsageError(f"{', '.join(said)}: this is about other data; name them: `labelsieve evaluate {path} DATA`")
+    trained_on = config.data.source
+    if data is not None:
+        config = _for_data(config, data, said or {})
+    source = None if data is None else source_at(data, picture_options(config.pictures))
     model = load_model(path, choose_device(device))
     found = _own(path, config, model, progress) if source is None else _named(source, config, model, progress)
     also = _second(config, model, progress) if source is None else {}
@@ -33,10 +47,21 @@ def evaluate_model(path: Path, source: str | None, device: str, progress: Progre
         "split": found.split,
         "pictures": len(found.held.labels),
         "left_out": len(found.left_out),
-        "trained_on": found.split == "all" and source == config.data.source,
+        "trained_on": found.split == "all" and source == trained_on,
         "accuracy": measured(model, found.held),
         "also": {name: measured(model, held) for name, held in also.items()},
     }
+
+
+def _for_data(config: Config, data: str, said: Mapping[str, Any]) -> Config:
+    """The run's choices where they suit the data, and what was said of these."""
+    name, _, place = data.partition(":")
+    path = Path(place if name in SOURCES else data).expanduser()
+    if name not in SOURCES or name in (*OWN, "arrays"):
+        home = config.data.source.partition(":")[2]
+        pictures = suited_to(path, config.pictures, home) if path.exists() else config.pictures
+        config = replace(config, pictures=pictures)
+    return override(config, said)
 
 
 def measured(model: Model, held: Held, batch: int = 512) -> dict[str, float]:
@@ -64,8 +89,7 @@ def _named(source: str, config: Config, model: Model, progress: Progress | None)
 
 def _own(path: Path, config: Config, model: Model, progress: Progress | None) -> Found:
     if config.pictures.val is not None:
-        options = picture_options(config.pictures)
-        return labelled_pictures(Path(config.pictures.val), options, model.shape, model.classes, progress)
+        return measuring_pictures(config, model.shape, model.classes, progress)
     found = _named(config.data.source, config, model, progress)
     if found.split == "all":
         raise ToolError(

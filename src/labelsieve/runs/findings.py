@@ -69,6 +69,7 @@ class Record:
     seconds: float
     estimate: dict[str, Any] | None  # of the noise after the warm-up, where the run made one: share, low, high
     remarks: tuple[str, ...]  # on the data
+    left_out: int = 0  # listed samples that were not used; left_out.csv says why
 
     @property
     def epochs_done(self) -> int:
@@ -139,7 +140,13 @@ def read_record(folder: RunFolder) -> Record:
     seconds = sum(float(line.get("seconds", 0)) for line in folder.read_lines(folder.timings))
     remarks = tuple(str(note) for name in ("doubts", "notes") for note in data.get(name) or ())
     return Record(
-        folder.read_config(), environment, folder.read_lines(folder.metrics), seconds, decision.get("estimate"), remarks
+        folder.read_config(),
+        environment,
+        folder.read_lines(folder.metrics),
+        seconds,
+        decision.get("estimate"),
+        remarks,
+        int(data.get("left_out") or 0),
     )
 
 

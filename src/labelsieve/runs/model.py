@@ -1,6 +1,7 @@
 """A finished model: `model.safetensors` and `model.json` of a run folder go in, networks that can look at pictures come out."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,9 +105,14 @@ def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.devic
     return Model(experts, facts, device)
 
 
+def seen_shape(shape: Sequence[int], crop: int | None) -> tuple[int, ...]:
+    """What the networks see of a sample of `shape`: all, or a square of side `crop`."""
+    return tuple(shape) if crop is None else (shape[0], crop, crop)
+
+
 def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:
-    channels, size = facts["shape"][0], facts.get("crop") or facts["shape"][-1]
-    network = nets.build(facts["network"], channels, len(facts["classes"]), seed=0, size=size).to(device).eval()
+    shape = seen_shape(facts["shape"], facts.get("crop"))
+    network = nets.build(facts["network"], shape[0], len(facts["classes"]), 0, shape).to(device).eval()
     network.load_state_dict(part(tensors, "network"))
     prototypes = tensors.get("judge.prototypes")
     if prototypes is None:

@@ -1,13 +1,14 @@
 """One's own data in a run: a configuration goes in; the rows, which of them are pinned, and what was left out come out."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Collection
-from labelsieve.data.pictures.held import labelled_pictures
+from labelsieve.data.pictures.held import Found, labelled_pictures
 from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.opening import Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
@@ -15,12 +16,14 @@ from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
 from labelsieve.data.trusted import pinned_rows
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import ToolError, UsageError
+from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
+from labelsieve.runs.elsewhere import suited_to
 from labelsieve.runs.picture_choices import picture_options as picture_options
 
 CPU_SIZE = 64
+SAME = "--val names the training pictures themselves: accuracy is measured on what was learnt, by labels that may be wrong"
 
 
 @dataclass(frozen=True)
@@ -53,15 +56,15 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     watch = watch or Watch()
     options, opened = sized_for(picture_options(config.pictures), config.device), None
     if config.data.source.partition(":")[0] in OWN:
-        opened = open_own(config.data.source, options, watch.progress, watch.tell)
+        opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit)
     found = open_data(config.data.source) if opened is None else opened.collection
     left_out = () if opened is None else opened.left_out
     notes = () if opened is None else opened.notes
     if config.pictures.val is not None:
-        measured = labelled_pictures(
-            Path(config.pictures.val), options, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress
-        )
+        measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
+        if measured.split == "all" and _same(config.pictures.val, config.data.source):
+            notes = (*notes, SAME)
     if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
         notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")
     whole = found.train.ids
@@ -71,8 +74,7 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
         found = tested_on(found, config.data.test_limit)
     pinned = None
     if config.data.trusted is not None:
-        absent = {row.id for row in left_out} | (set(whole) - set(found.train.ids))
-        pinned = pinned_rows(Path(config.data.trusted), found.train.ids, absent)
+        pinned = trusted_rows(Path(config.data.trusted), found, opened, {row.id for row in left_out} | set(whole))
         notes = (*notes, f"{int(pinned.sum()):,} labels are trusted: taken as clean throughout")
     return OpenedRows(found, opened, pinned, left_out, notes)
 
@@ -89,6 +91,25 @@ def check_place(out: Path, config: Config) -> None:
     name, _, place = config.data.source.partition(":")
     if name == "pictures" and lies_inside(out, config.data.source):
         raise UsageError(f"{out}: it lies inside the data {place}, which stay as they are; choose another --out")
+
+
+def _same(path: str, source: str) -> bool:
+    return os.path.realpath(Path(path).expanduser()) == os.path.realpath(Path(source.partition(":")[2]).expanduser())
+
+
+def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: set[str]) -> Tensor:
+    """Which training rows the file of trusted ids names; `listed` may be named, too, and not be trained on."""
+    if opened is None:
+        return pinned_rows(path, found.train.ids, listed)
+    return pinned_rows(path, found.train.ids, listed | set(opened.undrawn), opened.measured)
+
+
+def measuring_pictures(config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None) -> Found:
+    """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
+    assert config.pictures.val is not None
+    path = Path(config.pictures.val)
+    chosen = suited_to(path, config.pictures, config.data.source.partition(":")[2])
+    return labelled_pictures(path, picture_options(chosen), shape, classes, progress)
 
 
 def check_names(config: Config) -> None:
@@ -108,4 +129,5 @@ def check_names(config: Config) -> None:
     }
     for option, text in named.items():
         if text is not None and not Path(text).expanduser().exists():
-            raise ToolError(f"{text}: there is no such file or folder; check what {option} names")
+            near = suggest(Path(text).name, ("uniform", "given")) if option == "--prior" else ""
+            raise ToolError(f"{text}: there is no such file or folder{near}; check what {option} names")

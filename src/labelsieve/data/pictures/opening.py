@@ -15,6 +15,7 @@ from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
 from labelsieve.data.pictures.listing import (
+    SPLITS,
     TEST,
     TRAIN,
     VAL,
@@ -31,6 +32,7 @@ from labelsieve.data.pictures.survey import Plan, Progress, bounded, planned
 from labelsieve.data.pictures.websets import SIDE, WEBSETS, WebSet, nearly_whole
 from labelsieve.errors import ToolError, UsageError
 
+Choose = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # labels (N,) of training rows -> those of them to use, ascending
 Tell = Callable[[Plan, Path, int], None]  # how pictures will be decoded, the cache's folder, how many are listed
 
 
@@ -39,7 +41,8 @@ class Opened:
     """What `open_pictures` gives.
 
     `collection.test` is the test split, or the val split where there is no test split; `val` is the val split.
-    `paths` (N,) says where each training row's picture lies, from `root`; empty for arrays and vectors.
+    `paths` (N,) says where each training row's picture lies, from `root`; empty for arrays and vectors. `undrawn` are ids of
+    training rows that were not chosen, `measured` those of other splits: {split: ids}.
     """
 
     collection: Collection
@@ -52,6 +55,8 @@ class Opened:
     notes: tuple[str, ...] = ()
     plan: Plan | None = None
     cache: Path | None = None
+    undrawn: tuple[str, ...] = ()
+    measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def load_pictures(path: Path | None) -> Collection:
@@ -74,11 +79,13 @@ def open_pictures(
     progress: Progress | None = None,
     tell: Tell | None = None,
     layout: Layout | None = None,
+    choose: Choose | None = None,
 ) -> Opened:
     """Recognise what lies at `path`, unless its `layout` is known, and make it ready. Pictures are decoded once, into the cache.
 
     `progress` is called with what is being done ("looking", "decoding"), how many are done and how many there are;
-    `tell` once before the decoding, with the plan and where the cache is.
+    `tell` once before the decoding, with the plan and where the cache is. `choose` draws the training rows before any
+    picture is opened.
     """
     options = options or PictureOptions()
     layout = layout or recognise(path, options)
@@ -93,6 +100,8 @@ def open_pictures(
     listing = present(listed, options.strict)
     if web_set is not None:
         listing = nearly_whole(listed, listing, options.incomplete)
+    listing, undrawn = drawn(listing, choose)
+    measured = {SPLITS[split]: ids_in(listing, split) for split in (VAL, TEST)}
     cache = (options.cache_dir or default_cache_dir()).expanduser()
     digest = listing.origin.digest(options.by_content)
     plan = planned(listing, options, digest, cache, progress) if web_set is None else web_plan(options, len(listing))
@@ -120,7 +129,25 @@ def open_pictures(
         (*listing.notes, *notes),
         plan,
         cache / plan.key(digest),
+        undrawn,
+        measured,
     )
+
+
+def drawn(listing: Listing, choose: Choose | None) -> tuple[Listing, tuple[str, ...]]:
+    """The listing with the chosen training rows and all others, and the ids of those that were not chosen."""
+    trained = np.flatnonzero(listing.splits == TRAIN)
+    chosen = trained if choose is None else trained[choose(listing.labels[trained])]
+    if len(chosen) == len(trained):
+        return listing, ()
+    keep = listing.splits != TRAIN
+    keep[chosen] = True
+    undrawn = tuple(listing.ids[row] for row in np.flatnonzero(~keep).tolist())
+    return listing.take(np.flatnonzero(keep).astype(np.int64)), undrawn
+
+
+def ids_in(listing: Listing, split: int) -> tuple[str, ...]:
+    return tuple(listing.ids[row] for row in np.flatnonzero(listing.splits == split).tolist())
 
 
 def web_plan(options: PictureOptions, count: int) -> Plan:

@@ -1,0 +1,64 @@
+"""Anybody's module or builder as the classifier's network, and the README's example of it, which runs as it stands."""
+
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from torch import nn
+
+from api.made import blobs
+from labelsieve import NoisyLabelClassifier, nets
+from labelsieve.errors import UsageError
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def small(dimensions: int, classes: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(dimensions, 16), nn.ReLU(), nn.Linear(16, classes))
+
+
+@pytest.mark.parametrize("network", [small, small(6, 3)], ids=["builder", "module"])
+def test_a_network_of_ones_own(network: Any) -> None:
+    vectors, given, truth = blobs()
+    model = NoisyLabelClassifier(network=network, epochs=8, random_state=0)
+    again = clone(model)
+    assert model.get_params()["network"] is network
+    model.fit(vectors, given)
+    assert model.score(vectors, truth) > 0.9
+    first, second = (expert.network.state_dict() for expert in model.model_.experts)
+    assert all((first[name] != second[name]).any() for name in first)
+    shares = model.predict_proba(vectors)
+    assert np.array_equal(again.fit(vectors, given).predict_proba(vectors), shares)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(vectors), shares)
+
+
+def test_a_run_folder_of_it_has_its_files(tmp_path: Path) -> None:
+    vectors, given, _ = blobs(90)
+    NoisyLabelClassifier(network=small, epochs=2, run_dir=tmp_path / "run", random_state=0).fit(vectors, given)
+    assert (tmp_path / "run" / "issues.csv").is_file()
+    assert "network: given:small" in (tmp_path / "run" / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("network", "said"),
+    [(3, "network=3 cannot be used"), (nn.Linear(5, 3), "cannot read samples"), (nn.Linear(6, 2), "2 logits")],
+)
+def test_what_is_no_network_is_refused(network: Any, said: str) -> None:
+    vectors, given, _ = blobs(90)
+    with pytest.raises(UsageError, match=said):
+        NoisyLabelClassifier(network=network, epochs=2).fit(vectors, given)
+
+
+def test_the_readmes_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    block = next(text for text in blocks if "network=mine" in text)
+    X, y = np.random.default_rng(0).integers(0, 256, (80, 8, 8)).astype(np.uint8), np.arange(80) % 10
+    monkeypatch.setattr(nets.own, "REGISTERED", {})
+    monkeypatch.setattr(nets, "REGISTERED", nets.own.REGISTERED)
+    found: dict[str, Any] = {"X": X, "y": y}
+    exec(block.replace("network=mine", "epochs=2, network=mine"), found)
+    assert found["model"].predict(X).shape == y.shape and "mine" in nets.REGISTERED

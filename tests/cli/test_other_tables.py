@@ -1,0 +1,146 @@
+"""What one command writes or recommends, the next one takes: settings, tables of other columns, corrected tables."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.conftest import Answer, Shell
+from cli.own import QUICK, folder
+from labelsieve.data.pictures import pool
+
+
+@pytest.fixture(autouse=True)
+def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setattr(pool, "FEW", 10**6)
+
+
+@pytest.fixture
+def animals(tmp_path: Path) -> Path:
+    return folder(tmp_path / "animals", each=6)
+
+
+def rows(first: int = 0) -> list[tuple[str, str]]:
+    return [(f"{name}/{k}.png", name) for name in ("cat", "dog", "cow") for k in range(first, first + 6)]
+
+
+def table(path: Path, header: str, lines: list[tuple[str, str]]) -> Path:
+    path.write_text(header + "\n" + "".join(",".join(line) + "\n" for line in lines))
+    return path
+
+
+def test_inspect_takes_the_settings_that_it_recommends(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    half = table(animals / "list.csv", "path,label", [*rows(), ("cat/x.png", "")])
+    refused = shell("inspect", half)
+    assert refused.code == 1 and "--set pictures.skip_unlabelled=true" in refused.err
+    assert shell("inspect", half, "--set", "pictures.skip_unlabelled=true").code == 0
+    (tmp_path / "other").mkdir()
+    away = table(tmp_path / "other" / "away.csv", "path,label", [(str(animals / path), label) for path, label in rows()])
+    refused = shell("inspect", away)
+    assert refused.code == 1 and "--set pictures.outside=true" in refused.err
+    assert shell("inspect", away, "--set", "pictures.outside=true").code == 0
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(30, 4)))
+    np.save(tmp_path / "given.npy", np.arange(30) % 3)
+    labels = f"pictures.labels_file={tmp_path / 'given.npy'}"
+    assert shell("inspect", tmp_path / "v.npy").code == 2
+    assert shell("inspect", tmp_path / "v.npy", "--set", labels).code == 0
+
+
+def test_inspect_refuses_settings_of_training(shell: Shell, animals: Path) -> None:
+    answer = shell("inspect", animals, "--set", "training.epochs=3")
+    assert answer.code == 2 and "training.epochs" in answer.err and "pictures.*" in answer.err
+
+
+def test_a_table_to_measure_on_may_have_other_columns(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    odd = table(animals / "odd.csv", "where,kind", rows())
+    folder(tmp_path / "val", each=6, first=500)
+    usual = table(tmp_path / "val" / "usual.csv", "path,label", rows(500))
+    other = table(tmp_path / "val" / "other.csv", "picture,species", rows(500))
+    columns = ("--image-column", "where", "--label-column", "kind")
+    run = tmp_path / "run"
+    answer = shell("train", odd, "--out", run, *QUICK, *columns, "--val", usual)
+    assert answer.code == 0, answer.err
+    first = shell("evaluate", run, usual, "--json")
+    assert first.code == 0, first.err
+    assert shell("evaluate", run, odd).code == 0
+    missing = shell("evaluate", run, other)
+    assert missing.code == 2 and "--image-column" in missing.err
+    named = ("--image-column", "picture", "--label-column", "species")
+    second = shell("evaluate", run, other, *named, "--json")
+    assert second.code == 0, second.err
+    assert json.loads(first.out)["accuracy"] == json.loads(second.out)["accuracy"]
+    assert shell("evaluate", run, other, *named, "--root", animals).code == 1
+    alone = shell("evaluate", run, "--label-column", "kind")
+    assert alone.code == 2 and "name them" in alone.err
+
+
+def test_a_folder_with_a_table_is_measured_on_by_its_own_columns(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    odd = table(animals / "odd.csv", "where,kind", rows())
+    apart = tmp_path / "apart"
+    folder(apart / "all", each=6, first=500)
+    table(apart / "metadata.csv", "file_name,label", [(f"all/{path}", label) for path, label in rows(500)])
+    columns = ("--image-column", "where", "--label-column", "kind")
+    answer = shell("train", odd, "--out", tmp_path / "run", *QUICK, *columns, "--val", apart)
+    assert answer.code == 0, answer.err
+
+
+def read_by(shell: Shell, said: str) -> Answer:
+    """What the command in a note would do."""
+    words = shlex.split(" ".join(said[said.index("labelsieve train ") :].splitlines()[0].split()[2:]))
+    return shell("train", *words, "--dry-run")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_corrected_table_in_another_folder_says_how_it_is_read(tmp_path: Path, shell: Shell, animals: Path, kind: str) -> None:
+    columns = ("--image-column", "where", "--label-column", "the kind")
+    odd = animals / f"odd.{kind}"
+    if kind == "csv":
+        table(odd, "where,the kind", rows())
+    else:
+        odd.write_text("".join(json.dumps({"where": path, "the kind": label}) + "\n" for path, label in rows()))
+    run = tmp_path / "run"
+    assert shell("train", odd, "--out", run, *QUICK, *columns).code == 0
+    same = shell("apply", run, "--out", tmp_path / "new folder" / f"same.{kind}")
+    assert same.code == 0, same.err
+    found = read_by(shell, same.out)
+    assert found.code == 0 and "# data: 18 pictures" in found.out, found.err
+    plain = shell("apply", run, "--out", tmp_path / "plain" / "all.csv")
+    assert plain.code == 0, plain.err
+    if kind == "csv":
+        return
+    header, first = (tmp_path / "plain" / "all.csv").read_text().splitlines()[:2]
+    assert header == "id,path,label" and first.startswith("cat/0.png,cat/0.png,")
+    assert "# data: 18 pictures" in read_by(shell, plain.out).out
+    above = shell("apply", run, "--out", tmp_path / "above.csv")
+    assert above.code == 0 and shell("inspect", tmp_path / "above.csv").code == 0
+
+
+def test_a_second_table_in_one_folder_is_refused_with_a_place_that_works(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    run = tmp_path / "run"
+    assert shell("train", animals, "--out", run, *QUICK).code == 0
+    assert shell("apply", run, "--out", tmp_path / "o" / "a.csv").code == 0
+    second = shell("apply", run, "--out", tmp_path / "o" / "b.csv")
+    advised = tmp_path / "o" / "b" / "b.csv"
+    assert second.code == 2 and "changes.csv" in second.err and str(advised) in second.err
+    assert shell("apply", run, "--out", advised).code == 0
+
+
+def test_an_export_for_hugging_face_can_be_inspected(
+    tmp_path: Path, shell: Shell, animals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    assert shell("train", animals, "--out", run, *QUICK).code == 0
+    assert shell("export", run, "--to", "huggingface", "--out", tmp_path / "hf").code == 0
+    found = shell("inspect", tmp_path / "hf", "--json")
+    assert found.code == 0 and json.loads(found.out)["samples"] == 18
+
+    def refused(self: Path, target: Path) -> None:
+        raise OSError("another disk")
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    said = shell("export", run, "--to", "huggingface", "--out", tmp_path / "links").out
+    words = shlex.split(said[said.index("labelsieve inspect ") :])
+    assert shell(*words[1:]).code == 0
