@@ -116,6 +116,7 @@ def test_wide_vectors_are_cut_to_their_main_axes_in_chunks(monkeypatch: pytest.M
         ({"features": np.zeros((3, 2, 2))}, "must be"),
         ({"features": np.array([["a"], ["b"]])}, "must be numbers"),
         ({"features": np.array([[1.0], [np.nan], [2.0]]), "labels": [0, 1, 0]}, "row 1 has a value"),
+        ({"features": np.full((60, 4), 7.0)}, "all rows are the same"),
         ({"labels": [0, 1]}, "counts must agree"),
         ({"labels": [1] * 60}, "at least two"),
         ({"labels": [None, *[0, 1] * 29, 0]}, "row 0 has no label"),

@@ -64,6 +64,8 @@ def _found(
         raise BadInput(f"{len(vectors)} rows of features, {len(codes)} labels; the counts must agree")
     if len(kinds) < 2:
         raise BadInput(f"labels: there is {len(kinds)} class; at least two are needed to tell a wrong label")
+    if probs is None and bool((vectors == vectors[:1]).all()):
+        raise BadInput("features: all rows are the same, so that nothing can be told from them; check how they were computed")
     named = identities(ids, len(codes))
     given = torch.from_numpy(codes)
     shares = cross_fitted(vectors, given, len(kinds), seed) if probs is None else _shares(probs, len(codes), len(kinds))
