@@ -21,6 +21,13 @@ def small(dimensions: int, classes: int) -> nn.Module:
     return nn.Sequential(nn.Linear(dimensions, 16), nn.ReLU(), nn.Linear(16, classes))
 
 
+class NoArguments(nn.Module):
+    """A builder that cannot be told how many classes there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
 @pytest.mark.parametrize("network", [small, small(6, 3)], ids=["builder", "module"])
 def test_a_network_of_ones_own(network: Any) -> None:
     vectors, given, truth = blobs()
@@ -45,7 +52,12 @@ def test_a_run_folder_of_it_has_its_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("network", "said"),
-    [(3, "network=3 cannot be used"), (nn.Linear(5, 3), "cannot read samples"), (nn.Linear(6, 2), "2 logits")],
+    [
+        (3, "network=3 cannot be used"),
+        (nn.Linear(5, 3), "cannot read samples"),
+        (nn.Linear(6, 2), "2 logits"),
+        (NoArguments, r"as in build\(3, 10\)"),
+    ],
 )
 def test_what_is_no_network_is_refused(network: Any, said: str) -> None:
     vectors, given, _ = blobs(90)

@@ -48,6 +48,7 @@ def predict(
         rows = find_vectors(model, RunFolder.open(run).read_config(), paths)
         count, kind, answers, ignored = len(rows), "vectors", vector_predictions(model, rows, shown, batch), Counter[str]()
     else:
+        refuse_arrays(paths)
         found = find_pictures(paths)
         count, kind, answers, ignored = len(found), "pictures", predictions(model, found, shown, batch), found.ignored
     aside = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
@@ -70,18 +71,22 @@ def predict(
     def write_file(draft: Path) -> None:
         with draft.open("w", encoding="utf-8", newline="") as stream:
             write(stream)
+        refuse_nothing()  # or an --out without a single answer would stand in the way of the next try
+
+    def refuse_nothing() -> None:
+        if len(broken) == count:
+            raise ToolError(f"{broken[0].path}: {broken[0].error}; none of the {count} pictures could be read")
 
     if out is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
         write(sys.stdout)
     else:
         atomic.write_file(out, write_file)
-    for what, count in ignored.items():
-        aside.print(f"passed over: {what}: {count:,}")
+    for what, times in ignored.items():
+        aside.print(f"passed over: {what}: {times:,}")
     if broken:
         aside.print(f"{len(broken):,} of {count:,} pictures could not be read; see the column error", style="yellow")
-    if len(broken) == count:
-        raise ToolError(f"{broken[0].path}: {broken[0].error}; none of the {count} pictures could be read")
+    refuse_nothing()
 
 
 def form_of(out: Path | None) -> str:
@@ -94,3 +99,15 @@ def form_of(out: Path | None) -> str:
     if out.suffix.lower() not in endings:
         raise UsageError(f"{out}: predictions are written as CSV or JSON lines; name a .csv or .jsonl file, or add --format")
     return endings[out.suffix.lower()]
+
+
+def refuse_arrays(paths: list[Path]) -> None:
+    """Arrays of pictures are a data set with labels, which `evaluate` reads; here they would pass for broken pictures."""
+    from labelsieve.errors import UsageError
+
+    for path in paths:
+        if path.suffix.lower() in (".npz", ".npy", ".parquet"):
+            raise UsageError(
+                f"{path}: this run's model looks at pictures, which `predict` reads from picture files and folders; write "
+                f"them as such, or measure on labelled arrays with `labelsieve evaluate`"
+            )

@@ -1,7 +1,7 @@
 """`export_run`: a run folder and the name of a target go in, a new folder of checked files comes out. Nothing is overwritten."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +58,9 @@ def export_run(path: Path, target: str, out: Path | None = None, pixels: str = "
     found = read_sheet(folder)
     words = f"{len(found.ids)} samples, {int(found.is_issue.sum())} of them label issues"
     if target == "cleanlab":
-        atomic.write_folder(out, lambda draft: label_files.cleanlab_files(found, lambda: _probabilities(path, config), draft))
+        atomic.write_folder(
+            out, lambda draft: label_files.cleanlab_files(found, lambda: _probabilities(path, config, found.ids), draft)
+        )
         return Exported(out, words)
     album = Album(config, found.paths)
     atomic.write_folder(out, lambda draft: LABELS[target](found, album, draft))
@@ -93,7 +95,17 @@ def sample_pictures(config: Config, model: Model, kind: torch.dtype) -> tuple[Te
     return chosen.to(torch.float32 if len(model.shape) != 3 else kind), which
 
 
-def _probabilities(path: Path, config: Config) -> np.ndarray:
-    """Mean softmax (N, K) of the run's networks on the rows they were trained on."""
-    probs: np.ndarray = load_model(path, torch.device("cpu")).probabilities(rows_for(config).data.images).double().numpy()
+def _probabilities(path: Path, config: Config, ids: Sequence[str]) -> np.ndarray:
+    """Mean softmax (N, K) of the run's networks on the rows they were trained on, in the order of `ids` (N,)."""
+    data = rows_for(config).data
+    place = {name: row for row, name in enumerate(data.ids)}
+    gone = [name for name in ids if name not in place]
+    if gone:
+        raise ToolError(
+            f'{config.data.source}: {len(gone)} of the run\'s {len(ids)} samples are no longer there, such as "{gone[0]}", and '
+            f"probabilities need them all; put them back, or train anew"
+        )
+    same = tuple(ids) == tuple(data.ids)
+    images = data.images if same else data.images[torch.tensor([place[name] for name in ids])]
+    probs: np.ndarray = load_model(path, torch.device("cpu")).probabilities(images).double().numpy()
     return probs / probs.sum(1, keepdims=True)

@@ -49,7 +49,13 @@ def copies_of(module: nn.Module) -> Make:
 
 def own_network(name: str, channels: int, classes: int, shape: Sequence[int] | None) -> nn.Module:
     """The registered network, adapted to samples of `shape` where it is known, or a `UsageError` that says what does not fit."""
-    made = REGISTERED[name](channels, classes)
+    try:
+        made = REGISTERED[name](channels, classes)
+    except TypeError as error:
+        said = " ".join(str(error).split())[:300]
+        raise UsageError(
+            f'network "{name}": its builder is called with the number of channels and of classes, as in build(3, 10), and says: {said}'
+        ) from None
     if not isinstance(made, nn.Module):
         raise UsageError(f'network "{name}": its builder gave {type(made).__name__}; it must give a torch.nn.Module')
     if shape is None:

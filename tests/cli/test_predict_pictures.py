@@ -1,0 +1,52 @@
+"""`predict` on pictures of which some, or all, cannot be used; and `export` after the data changed."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.conftest import Shell
+from cli.own import QUICK, broken, folder, striped
+
+
+@pytest.fixture
+def run(tmp_path: Path, shell: Shell) -> Path:
+    answer = shell("train", folder(tmp_path / "mine"), "--out", tmp_path / "run", *QUICK)
+    assert answer.code == 0, answer.err
+    return tmp_path / "run"
+
+
+def test_what_is_passed_over_is_not_what_was_looked_at(tmp_path: Path, shell: Shell, run: Path) -> None:
+    new = tmp_path / "new"
+    new.mkdir()
+    for k in range(3):
+        striped(k, k).save(new / f"{k}.png")
+    broken(new / "broken.png")
+    (new / "notes.txt").write_text("not a picture")
+    answer = shell("predict", run, new, "--out", tmp_path / "out.csv")
+    assert answer.code == 0, answer.err
+    assert "1 of 4 pictures could not be read" in answer.err and "passed over" in answer.err
+    assert len(list(csv.DictReader((tmp_path / "out.csv").open(newline="")))) == 4
+
+
+def test_where_nothing_could_be_read_no_file_is_left(tmp_path: Path, shell: Shell, run: Path) -> None:
+    answer = shell("predict", run, broken(tmp_path / "only.png"), "--out", tmp_path / "out.csv")
+    assert answer.code == 1 and "none of the 1 pictures could be read" in answer.err
+    assert not (tmp_path / "out.csv").exists()
+    np.savez(tmp_path / "arrays.npz", images=np.zeros((2, 12, 12), np.uint8))
+    arrays = shell("predict", run, tmp_path / "arrays.npz")
+    assert arrays.code == 2 and "arrays.npz" in arrays.err and "labelsieve evaluate" in arrays.err and not arrays.out
+
+
+def test_probabilities_for_cleanlab_go_with_their_samples(tmp_path: Path, shell: Shell, run: Path) -> None:
+    """More pictures than then: each sample has its own row all the same. Fewer: that is said."""
+    assert shell("export", run, "--to", "cleanlab", "--out", tmp_path / "before").code == 0
+    striped(7, 0).save(tmp_path / "mine" / "cat" / "0000.png")  # first of all
+    assert shell("export", run, "--to", "cleanlab", "--out", tmp_path / "after").code == 0
+    before, after = (np.load(tmp_path / name / "pred_probs.npy") for name in ("before", "after"))
+    assert np.allclose(before, after, atol=1e-6)
+    (tmp_path / "mine" / "cat" / "3.png").unlink()
+    answer = shell("export", run, "--to", "cleanlab", "--out", tmp_path / "fewer")
+    assert answer.code == 1 and "1 of the run's 60 samples are no longer there" in answer.err and "cat/3.png" in answer.err
+    assert not (tmp_path / "fewer").exists()
