@@ -54,7 +54,7 @@ def own_network(name: str, channels: int, classes: int, shape: Sequence[int] | N
     except TypeError as error:
         said = " ".join(str(error).split())[:300]
         raise UsageError(
-            f'network "{name}": its builder is called with the numbers of channels and classes, as in build(3, 10), and says: {said}'
+            f'network "{name}": its builder is called with channels and classes, as in build(3, 10), and says: {said}'
         ) from None
     if not isinstance(made, nn.Module):
         raise UsageError(f'network "{name}": its builder gave {type(made).__name__}; it must give a torch.nn.Module')
