@@ -244,11 +244,12 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The table again; from another folder its pictures are named by absolute paths."""
     assert job.layout is not None
     table, root = job.layout.path, job.options.root or job.layout.path.parent
-    moved = job.layout.kind == "manifest" and os.path.realpath(out.parent) != os.path.realpath(root)
+    pictured = job.layout.has_pictures
+    moved = pictured and os.path.realpath(out.parent) != os.path.realpath(root)
     left: list[int] = []
 
     def write(draft: Path) -> None:
-        left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved))
+        left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved, pictured=pictured))
 
     _beside(out, write, changes)
     why = f"picture paths in it are absolute, for it lies in another folder than {table}"

@@ -29,13 +29,21 @@ class TableChange:
 
 
 def corrected_table(
-    source: Path, target: Path, options: PictureOptions, corrections: Corrections, *, prefix: str = "", moved: bool = False
+    source: Path,
+    target: Path,
+    options: PictureOptions,
+    corrections: Corrections,
+    *,
+    prefix: str = "",
+    moved: bool = False,
+    pictured: bool = True,
 ) -> int:
     """Write the table at `source` anew to `target`; the number of rows left. `prefix` stands before ids that are paths.
 
-    With `moved`, relative picture paths are made absolute, for they start from the old table's folder.
+    With `moved`, relative picture paths are made absolute, for they start from the old table's folder. A table of vectors is
+    not `pictured`: whatever its columns are called, rows without an id column go by their numbers.
     """
-    change = _change(source, options, corrections, prefix, moved)
+    change = _change(source, options, corrections, prefix, moved, pictured)
     suffix = source.suffix.lower()
     if suffix == ".parquet":
         _write_parquet(source, target, change)
@@ -46,10 +54,12 @@ def corrected_table(
     return len(change.rows)
 
 
-def _change(source: Path, options: PictureOptions, corrections: Corrections, prefix: str, moved: bool) -> TableChange:
+def _change(
+    source: Path, options: PictureOptions, corrections: Corrections, prefix: str, moved: bool, pictured: bool
+) -> TableChange:
     table = open_table(source, options.encoding)
     label = needed(table.columns, options.label_column, usual.LABEL, "label_column", source)
-    image = optional(table.columns, options.image_column, usual.IMAGE, "image_column", source)
+    image = optional(table.columns, options.image_column, usual.IMAGE, "image_column", source) if pictured else None
     name = optional(table.columns, options.id_column, usual.ID, "id_column", source)
     wanted = [column for column in (label, image, name) if column is not None]
     read = dict(zip(wanted, table.read(list(dict.fromkeys(wanted)))))
