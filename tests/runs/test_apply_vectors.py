@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labelsieve.data.embeddings import read_embeddings
+from labelsieve.data.embeddings import measured_vectors, read_embeddings
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.errors import ToolError
 from labelsieve.issues.policy import Decision, Policy
 from labelsieve.runs.apply import apply_run
 from labelsieve.runs.config import PicturesConfig
@@ -31,3 +32,37 @@ def test_parquet_rows_go_by_number_whatever_the_columns_are_called(more: dict[st
     found = pq.read_table(tmp_path / "new.parquet")
     assert done.left == 5 and found["label"].to_pylist() == ["b", "b", "b", "a", "a"]
     assert found.column_names == ["emb", "label", *more]
+
+
+def test_rows_without_a_label_are_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    some = [*LABELS[:2], None, *LABELS[3:]]
+    pq.write_table(pa.table({"emb": VECTORS.tolist(), "label": some}), tmp_path / "v.parquet")
+    np.save(tmp_path / "v.npy", VECTORS)
+    (tmp_path / "v.txt").write_text("\n".join(label or "" for label in some) + "\n")
+    np.savez(tmp_path / "v.npz", X=VECTORS, y=[label or "" for label in some], true_labels=LABELS, spare=np.arange(6))
+    for name in ("v.parquet", "v.npy", "v.npz"):
+        with pytest.raises(ToolError, match=r"1 rows have no label, the first is row 3; .*--set pictures.skip_unlabelled=true"):
+            read_embeddings(tmp_path / name, PictureOptions(labels_file=tmp_path / "v.txt"))
+        options = PictureOptions(labels_file=tmp_path / "v.txt", skip_unlabelled=True)
+        found = read_embeddings(tmp_path / name, options)
+        assert found.collection.train.ids == (*NUMBERS[:2], *NUMBERS[3:]) and "1 rows have no label: left out" in found.notes
+        assert np.allclose(found.collection.train.images[2], VECTORS[3])
+        assert len(measured_vectors(tmp_path / name, options).held.labels) == 5
+    ids, source = [*NUMBERS[:2], *NUMBERS[3:]], f"embeddings:{tmp_path / 'v.npz'}"
+    chosen = PicturesConfig(skip_unlabelled=True)
+    made_run(tmp_path / "run", source, ids, [*LABELS[:2], *LABELS[3:]], {}, pictures=chosen)
+    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), DECIDED)
+    new = np.load(tmp_path / "new.npz")
+    assert new["spare"].tolist() == [0, 1, 3, 5] and new["y"].tolist() == ["b", "b", "a", "a"] and len(new["X"]) == 4
+
+
+def test_only_training_rows_of_vectors_need_labels(tmp_path: Path) -> None:
+    splits = ["train"] * 3 + ["test"] * 3
+    pq.write_table(pa.table({"emb": VECTORS.tolist(), "label": [*LABELS[:5], None], "split": splits}), tmp_path / "v.parquet")
+    found = read_embeddings(tmp_path / "v.parquet").collection
+    assert found.test is not None and len(found.test.labels) == 2 and len(found.train) == 3
+    np.savez(tmp_path / "v.npz", X=VECTORS, y=LABELS, X_test=VECTORS[:2], y_test=["a", ""])
+    held = read_embeddings(tmp_path / "v.npz").collection.test
+    assert held is not None and len(held.labels) == 1
+    np.savez(tmp_path / "v.npz", X=VECTORS, y=LABELS, X_test=VECTORS[:2], y_test=["", ""])
+    assert read_embeddings(tmp_path / "v.npz").collection.test is None

@@ -80,9 +80,9 @@ def read_embeddings(path: Path | None, options: PictureOptions | None = None) ->
     if suffix == ".npz":
         return _from_npz(path, options)
     if suffix == ".npy":
-        return _by_split(_npy_rows(path, _beside(path, options), options))
+        return _by_split(_npy_rows(path, labels_beside(path, options), options), options.skip_unlabelled)
     if suffix == ".parquet":
-        return _by_split(_parquet_rows(path, options))
+        return _by_split(_parquet_rows(path, options), options.skip_unlabelled)
     raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; write one of these")
 
 
@@ -90,9 +90,9 @@ def measured_vectors(path: Path, options: PictureOptions) -> Measured:
     """What of the file at `path` is measured on: its test split, else its val split, else all of it."""
     options, suffix = replace(options, measuring=True), path.suffix.lower()
     if path.is_file() and suffix == ".npy":
-        return _measured(_npy_rows(path, _beside(path, options), options))
+        return _measured(_npy_rows(path, labels_beside(path, options), options), options.skip_unlabelled)
     if path.is_file() and suffix == ".parquet":
-        return _measured(_parquet_rows(path, options))
+        return _measured(_parquet_rows(path, options), options.skip_unlabelled)
     found = load_embeddings(path, options)
     held = found.test or Held(found.train.images, found.train.labels)
     return Measured(held, found.train.classes, "all" if found.test is None else SPLITS[TEST])
@@ -158,13 +158,21 @@ def _from_npz(path: Path, options: PictureOptions) -> Loaded:
         if (pair := held_keys(found, split, arrays, path)) is not None:
             own = plain_labels(arrays, pair[1])
             codes = _labels(own, labels.classes, options, f'{path}: "{pair[1]}"').codes
-            held[split] = Held(vectors(arrays[pair[0]], f'{path}: "{pair[0]}"'), torch.from_numpy(codes))
+            own_values = vectors(arrays[pair[0]], f'{path}: "{pair[0]}"')
+            there = torch.from_numpy(codes != MISSING)  # only training rows need labels
+            if len(own_values) == len(codes) and not there.all():
+                own_values, codes = own_values[there], codes[codes != MISSING]
+            if len(codes) or not len(there):
+                held[split] = Held(own_values, torch.from_numpy(codes))
     if "true_labels" in arrays:
         codes = _labels(arrays["true_labels"], labels.classes, options, f'{path}: "true_labels"').codes
         truth = Truth(torch.from_numpy(codes))
-    values = vectors(arrays[key], f'{path}: "{key}"')
+    rows = _agreeing(Rows(path, vectors(arrays[key], f'{path}: "{key}"'), labels, ids, None))
+    rows, places, notes = _labelled(rows, options.skip_unlabelled)
+    if truth is not None and notes and len(truth.labels) == len(labels.codes):
+        truth = Truth(truth.labels[torch.from_numpy(places)])
     test = held.get("test") or held.get("val")
-    return Loaded(_collection(path, values, labels, ids, truth, test), held.get("val"))
+    return Loaded(_collection(path, rows.values, rows.labels, rows.ids, truth, test), held.get("val"), notes)
 
 
 def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> Labels:
@@ -177,7 +185,7 @@ def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> L
     return name_labels(values.tolist(), place, options.classes or names)
 
 
-def _beside(path: Path, options: PictureOptions) -> Path:
+def labels_beside(path: Path, options: PictureOptions) -> Path:
     """The file of labels that belongs to an .npy file."""
     if options.labels_file is not None:
         return options.labels_file
@@ -229,19 +237,44 @@ def _parquet_rows(path: Path, options: PictureOptions) -> Rows:
 
 
 def _agreeing(rows: Rows) -> Rows:
-    """The rows, or a `ToolError` where there is not one label for each."""
+    """The rows, or a `ToolError` where there is not one label, and where there are ids one id, for each."""
     count, labels = len(rows.values), len(rows.labels.codes)
-    if labels != count:
-        raise ToolError(f"{rows.path}: {count} vectors, {labels} labels; the counts must agree: give one label a row")
+    ids = count if rows.ids is None else len(rows.ids)
+    if labels != count or ids != count:
+        raise ToolError(f"{rows.path}: {count} vectors, {labels} labels, {ids} ids; the counts must agree")
     return rows
 
 
-def _by_split(rows: Rows) -> Loaded:
+def _labelled(rows: Rows, skip: bool) -> tuple[Rows, NDArray[np.int64], tuple[str, ...]]:
+    """The rows that have a label, their places in the file, and what is left out in words.
+
+    Training rows without one are refused, unless `skip`. The others keep the names that they have by their place.
+    """
+    missing = rows.labels.codes == MISSING
+    keep = np.flatnonzero(~missing)
+    if not missing.any():
+        return rows, keep, ()
+    needed_here = missing if rows.splits is None else missing & (rows.splits == TRAIN)
+    if needed_here.any() and not skip:
+        raise ToolError(
+            f"{rows.path}: {needed_here.sum()} rows have no label, the first is row {np.flatnonzero(needed_here)[0] + 1}; "
+            f"fill them in, or leave such rows out with {named('skip_unlabelled')}"
+        )
+    if not len(keep):
+        raise ToolError(f"{rows.path}: no row has a label; is it the right label column?")
+    names = [f"{row:05d}" for row in keep.tolist()] if rows.ids is None else [rows.ids[row] for row in keep.tolist()]
+    labels = Labels(rows.labels.codes[keep], rows.labels.classes, rows.labels.notes)
+    splits = None if rows.splits is None else rows.splits[keep]
+    left = Rows(rows.path, rows.values[torch.from_numpy(keep)], labels, names, splits)
+    return left, keep, (f"{missing.sum():,} rows have no label: left out",)
+
+
+def _by_split(rows: Rows, skip: bool) -> Loaded:
     """The training rows, and the others to measure on. Rows without ids are named by their place in the whole file."""
+    rows, _, bare = _labelled(rows, skip)
     path, values, labels, splits = rows.path, rows.values, rows.labels, rows.splits
     if splits is None:
-        return Loaded(_collection(path, values, labels, rows.ids))
-    _check_labelled(path, labels)
+        return Loaded(_collection(path, values, labels, rows.ids), notes=bare)
     names = [f"{row:05d}" for row in range(len(values))] if rows.ids is None else rows.ids
     check_unique(names, path, "id")
     codes, classes, notes = trained_classes(labels.codes, splits, labels.classes, path)
@@ -257,13 +290,14 @@ def _by_split(rows: Rows) -> Loaded:
         [names[row] for row in train.tolist()],
         test=held[TEST] or held[VAL],
     )
-    return Loaded(own, held[VAL], (*labels.notes, *notes))
+    return Loaded(own, held[VAL], (*bare, *labels.notes, *notes))
 
 
-def _measured(rows: Rows) -> Measured:
+def _measured(rows: Rows, skip: bool) -> Measured:
     """Where some rows are trained on, only their classes are known, as in a run on the same file."""
+    apart = rows.splits is not None and bool((rows.splits != TRAIN).any())
+    rows, _, _ = _labelled(rows, skip or apart)
     labels, splits = rows.labels, np.zeros(len(rows.values), np.int8) if rows.splits is None else rows.splits
-    _check_labelled(rows.path, labels)
     train = splits == TRAIN
     known = np.isin(labels.codes, labels.codes[train]) if train.any() else np.ones(len(splits), bool)
     for split in (TEST, VAL, TRAIN):
@@ -296,12 +330,6 @@ def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
     return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), -1 if lengths else 0)
 
 
-def _check_labelled(path: Path, labels: Labels) -> None:
-    missing = np.flatnonzero(labels.codes == MISSING)
-    if len(missing):
-        raise ToolError(f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
-
-
 def _collection(
     path: Path,
     values: Tensor,
@@ -310,7 +338,6 @@ def _collection(
     truth: Truth | None = None,
     test: Held | None = None,
 ) -> Collection:
-    _check_labelled(path, labels)
     names = tuple(f"{row:05d}" for row in range(len(values))) if ids is None else tuple(ids)
     train = checked(NoisyData(values, torch.from_numpy(labels.codes), names, labels.classes), str(path))
     if test is not None:
