@@ -1,5 +1,6 @@
 """Corrected vectors: rows are found by the ids that the run had, and what is written can be trained on again."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +67,26 @@ def test_only_training_rows_of_vectors_need_labels(tmp_path: Path) -> None:
     assert held is not None and len(held.labels) == 1
     np.savez(tmp_path / "v.npz", X=VECTORS, y=LABELS, X_test=VECTORS[:2], y_test=["", ""])
     assert read_embeddings(tmp_path / "v.npz").collection.test is None
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_the_table_of_an_npy_file_is_written_with_its_splits(suffix: str, tmp_path: Path) -> None:
+    splits = ["train", "train", "test", "train", "train", "train"]
+    table = pa.table({"label": LABELS, "split": splits, "path": [f"{k}.png" for k in range(6)]})
+    np.save(tmp_path / "v.npy", VECTORS)
+    labels, new = tmp_path / f"labels{suffix}", tmp_path / "out" / f"labels{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(table, labels)
+    elif suffix == ".jsonl":
+        labels.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    else:
+        labels.write_text("label,split,path\n" + "".join(f"{','.join(row.values())}\n" for row in table.to_pylist()))
+    chosen = PicturesConfig(labels_file=str(labels))
+    train = [row for row, split in zip(NUMBERS, splits) if split == "train"]
+    given = [label for label, split in zip(LABELS, splits) if split == "train"]
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", train, given, {}, pictures=chosen)
+    done = apply_run(tmp_path / "run", new, Policy(), DECIDED)
+    assert done.left == 5 and f"pictures.labels_file={new}" in done.notes[0] and "skip_unlabelled=true" in done.notes[0]
+    found = read_embeddings(tmp_path / "v.npy", PictureOptions(labels_file=new, skip_unlabelled=True)).collection
+    assert found.train.ids == ("00000", "00001", "00003", "00005") and found.train.labels.tolist() == [1, 1, 0, 0]
+    assert found.test is not None and np.allclose(found.test.images[0], VECTORS[2])

@@ -13,6 +13,7 @@ from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, place
+from labelsieve.data.embeddings import labels_beside
 from labelsieve.data.pictures.imagefolder import COLUMN, labelled_files
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
@@ -80,7 +81,7 @@ def apply_run(
     source = source or config.data.source
     said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), round_of(config))
     layout = layout_of(source, picture_options(config.pictures))
-    write = _writer(layout, source, out)
+    write = _writer(layout, source, out, picture_options(config.pictures))
     changes = out / CHANGES if write is _tree else out.parent / CHANGES
     refuse(out, changes, source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
@@ -175,7 +176,7 @@ def _emptied(found: Findings, said: list[Verdict]) -> tuple[str, ...]:
 Write = Callable[[Job, Path, str], tuple[int, tuple[str, ...]]]
 
 
-def _writer(layout: Layout | None, source: str, out: Path) -> Write:
+def _writer(layout: Layout | None, source: str, out: Path, options: PictureOptions) -> Write:
     """Which form is written, by the source's form and the name of `out`; a `UsageError` where they do not go together."""
     suffix = out.suffix.lower()
     if layout is not None and layout.kind in TREES:
@@ -194,6 +195,9 @@ def _writer(layout: Layout | None, source: str, out: Path) -> Write:
             return _manifest if layout.has_pictures else _labels
         raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file, or a .csv for ids, paths and labels")
     forms: dict[str, Write] = {".csv": _labels}
+    if layout is not None and layout.path.suffix.lower() == ".npy":
+        beside = labels_beside(layout.path, options).suffix.lower()
+        forms |= {beside: _label_table} if beside in SUFFIXES else {}
     if layout is None or layout.path.suffix.lower() == ".npz":
         forms[".npz"] = _arrays
     if suffix not in forms:
@@ -294,7 +298,11 @@ def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
 def read_back(out: Path, options: PictureOptions, root: Path) -> str:
     """The command that trains on a table with paths from `root` which was written as `options` say the old one was."""
-    words = ["labelsieve", "train", str(out), "--root", os.path.abspath(root)]  # noqa: PTH100 - links stay as they are
+    return _command([str(out), "--root", os.path.abspath(root)], options)  # noqa: PTH100 - links stay as they are
+
+
+def _command(start: list[str], options: PictureOptions) -> str:
+    words = ["labelsieve", "train", *start]
     for name in ("image_column", "label_column", "id_column"):
         if getattr(options, name) is not None:
             words += [FLAGS[name], getattr(options, name)]
@@ -305,6 +313,22 @@ def read_back(out: Path, options: PictureOptions, root: Path) -> str:
     for name in ("outside", "skip_unlabelled"):
         words += FLAGS[name].split() if getattr(options, name) else []
     return shlex.join([*words, "--out", "RUN"])
+
+
+def _label_table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """The table of labels that goes with an .npy file. The vectors stay, so dropped rows stay in it, without a label."""
+    assert job.layout is not None
+    table, left = labels_beside(job.layout.path, job.options), [0]
+
+    def write(draft: Path) -> None:
+        left[0] = corrected_table(table, draft, job.options, job.corrections, pictured=False, emptied=True)
+
+    _beside(out, write, changes)
+    dropped = sum(verdict.new is None for verdict in job.ordered)
+    why = f"{dropped} dropped rows have no label in it, for the vectors stay as they are; " if dropped else ""
+    options = replace(job.options, image_column=None, skip_unlabelled=job.options.skip_unlabelled or dropped > 0)
+    start = [str(job.layout.path), "--set", f"pictures.labels_file={out.absolute()}"]
+    return left[0], (f"{why}read it with: {_command(start, options)}",)
 
 
 def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
