@@ -14,7 +14,7 @@ from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, place
 from labelsieve.data.embeddings import labels_beside
-from labelsieve.data.pictures.imagefolder import COLUMN, labelled_files
+from labelsieve.data.pictures.imagefolder import labelled_files, options_for
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
@@ -237,7 +237,7 @@ def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
     stay = {row: listing.origin.path(row) for row, name in enumerate(listing.ids) if job.corrections.of(name, "") is not None}
     placed = place(listing, stay, draft, PUTS[job.put])
     for folder, file in labelled_files(root, job.options)[0].items():
-        options = replace(job.options, image_column=job.options.image_column or COLUMN, root=root / folder)
+        options = options_for(folder, file, root, job.options)
         (draft / folder).mkdir(exist_ok=True)
         prefix = f"{folder}/" if folder else ""
         corrected_table(file, draft / folder / file.name, options, job.corrections, prefix=prefix)

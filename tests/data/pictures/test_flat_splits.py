@@ -9,9 +9,10 @@ import pytest
 from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Policy
 from labelsieve.runs.apply import apply_run
+from labelsieve.runs.config import PicturesConfig
 from runs.made_runs import made_run
 
 from .made import class_folders, noise, save
@@ -78,6 +79,21 @@ def test_only_training_metadata_need_labels(held: str, flat: Path) -> None:
     assert found.layout.kind == "imagefolder" and found.collection.train.classes == ("cat", "dog")
     assert found.collection.test is None and 'the folder "test" has no labels: not used' in found.notes
     assert np.array_equal(found.collection.train.labels.numpy(), [0, 1, 0])
+
+
+def test_a_label_column_of_the_training_split_need_not_be_in_the_others(flat: Path, tmp_path: Path) -> None:
+    (flat / "train" / "metadata.csv").write_text("file_name,noisy_label,label\n0.png,cat,cat\n1.png,dog,dog\n2.png,cat,dog\n")
+    metadata(flat / "test", {"3.png": "cat", "4.png": "dog"})
+    found = opened(flat, label_column="noisy_label").collection
+    assert found.train.labels.tolist() == [0, 1, 0] and found.test is not None and found.test.labels.tolist() == [0, 1]
+    names, chosen = ["train/0.png", "train/1.png", "train/2.png"], PicturesConfig(label_column="noisy_label")
+    made_run(tmp_path / "run", f"pictures:{flat}", names, ["cat", "dog", "cat"], {"train/0.png": "dog"}, pictures=chosen)
+    apply_run(tmp_path / "run", tmp_path / "new", Policy())
+    assert (tmp_path / "new" / "train" / "metadata.csv").read_text().splitlines()[1] == "0.png,dog,cat"
+    assert (tmp_path / "new" / "test" / "metadata.csv").read_text() == (flat / "test" / "metadata.csv").read_text()
+    (flat / "train" / "metadata.csv").write_text("file_name,label\n0.png,cat\n1.png,dog\n")
+    with pytest.raises(UsageError, match='no column "noisy_label"'):
+        opened(flat, label_column="noisy_label")
 
 
 def test_training_metadata_without_labels_are_none(flat: Path) -> None:
