@@ -55,8 +55,29 @@ def test_without_a_table_the_folders_and_the_remedy_are_named(flat: Path) -> Non
         recognise(flat)
     (flat / "ids.csv").write_text("a,b\n1,2\n")
     (flat / "notes").mkdir()
-    with pytest.raises(ToolError, match="are named after splits"):
+    with pytest.raises(ToolError, match="are named after splits .* ids.csv has the columns a, b; .* --image-column"):
         recognise(flat)
+
+
+@pytest.mark.parametrize("names", ["id", "image"])
+def test_ids_without_an_ending_are_told(names: str, flat: Path) -> None:
+    (flat / "train.csv").write_text(f"{names},label\n0,cat\n1,dog\n2,cat\n")
+    (flat / "sample_submission.csv").write_text("id,label\n3,cat\n4,cat\n")
+    with pytest.raises(ToolError, match=r"0.png.* add the ending .png to the (column id|paths)"):
+        opened(flat)
+    (flat / "train.csv").write_text("id,label\n0.png,cat\n1.png,dog\n2.png,cat\n")
+    with pytest.raises(ToolError, match=r"names pictures in the column .*--image-column id --root \S+/train --out RUN"):
+        opened(flat)
+    found = open_pictures(flat / "train.csv", PictureOptions(size=12, image_column="id", root=flat / "train"))
+    assert len(found.collection.train) == 3
+
+
+@pytest.mark.parametrize("name", ["sample_submission.csv", "test.csv", "test_labels.csv"])
+def test_a_table_to_fill_in_or_to_measure_on_is_never_trained_on(name: str, flat: Path) -> None:
+    (flat / name).write_text("image,label\ntest/3.png,cat\ntest/4.png,dog\n")
+    with pytest.raises(ToolError, match=f"{name} has the columns image, label, and by its name is not for training"):
+        recognise(flat)
+    assert len(opened(flat / name).collection.train) == 2
 
 
 def test_a_split_beside_another_folder_of_pictures_is_a_class(flat: Path) -> None:
