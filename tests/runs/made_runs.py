@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve.issues.table import LabelIssues, rank
-from labelsieve.runs.config import Config, DataConfig
+from labelsieve.runs.config import Config, DataConfig, PicturesConfig
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.outcome import write_issues
 
@@ -14,7 +14,13 @@ SURE = 0.94  # of every suggestion
 
 
 def made_run(
-    path: Path, source: str, ids: Sequence[str], given: Sequence[str], wrong: dict[str, str], strange: Sequence[str] = ()
+    path: Path,
+    source: str,
+    ids: Sequence[str],
+    given: Sequence[str],
+    wrong: dict[str, str],
+    strange: Sequence[str] = (),
+    pictures: PicturesConfig | None = None,
 ) -> LabelIssues:
     """`wrong` samples are suggested another class, surely; `strange` ones look like none; all others are fine."""
     classes = sorted({*given, *wrong.values()})
@@ -31,7 +37,7 @@ def made_run(
     chances = np.stack([score, score])
     evidence = {"similarity_best": best, "loss": 1 - score}
     issues = rank(ids, classes, labels, probs, chances, 0.5, evidence=evidence)
-    folder = RunFolder.create(path, Config(data=DataConfig(source=source)))
+    folder = RunFolder.create(path, Config(data=DataConfig(source=source), pictures=pictures or PicturesConfig()))
     arrays = {
         "ids": np.array(ids),
         "given": labels,

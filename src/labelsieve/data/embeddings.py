@@ -4,6 +4,7 @@ The vectors stand where pictures stand: `NoisyData.images` is float32 (N, D), so
 pictures. `mean` and `std` are per dimension (D,), of the vectors as they are; nothing is mirrored.
 """
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,33 @@ from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
-from labelsieve.data.pictures.listing import TEST, TRAIN, VAL, trained_classes
+from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, trained_classes
 from labelsieve.data.pictures.manifest import check_unique, ids_of, splits_of
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
 from labelsieve.errors import ToolError, UsageError
 
 BESIDE = ("labels.npy", "y.npy", "labels.txt", "labels.csv", "labels.tsv")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A file as it was read: values (N, D), and where it has them ids (N,) and splits (N,)."""
+
+    path: Path
+    values: Tensor
+    labels: Labels
+    ids: list[str] | None
+    splits: NDArray[np.int8] | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Vectors to measure on, the classes that their labels number, and the split they are of, or "all"."""
+
+    held: Held
+    classes: tuple[str, ...]
+    split: str
 
 
 def load_embeddings(path: Path | None, options: PictureOptions | None = None) -> Collection:
@@ -59,10 +80,22 @@ def read_embeddings(path: Path | None, options: PictureOptions | None = None) ->
     if suffix == ".npz":
         return _from_npz(path, options)
     if suffix == ".npy":
-        return _from_npy(path, _beside(path, options), options)
+        return _by_split(_npy_rows(path, labels_beside(path, options), options), options.skip_unlabelled)
     if suffix == ".parquet":
-        return _from_parquet(path, options)
+        return _by_split(_parquet_rows(path, options), options.skip_unlabelled)
     raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; write one of these")
+
+
+def measured_vectors(path: Path, options: PictureOptions) -> Measured:
+    """What of the file at `path` is measured on: its test split, else its val split, else all of it."""
+    options, suffix = replace(options, measuring=True), path.suffix.lower()
+    if path.is_file() and suffix == ".npy":
+        return _measured(_npy_rows(path, labels_beside(path, options), options), options.skip_unlabelled)
+    if path.is_file() and suffix == ".parquet":
+        return _measured(_parquet_rows(path, options), options.skip_unlabelled)
+    found = load_embeddings(path, options)
+    held = found.test or Held(found.train.images, found.train.labels)
+    return Measured(held, found.train.classes, "all" if found.test is None else SPLITS[TEST])
 
 
 def new_vectors(path: Path, options: PictureOptions | None = None) -> tuple[list[str], Tensor]:
@@ -125,13 +158,21 @@ def _from_npz(path: Path, options: PictureOptions) -> Loaded:
         if (pair := held_keys(found, split, arrays, path)) is not None:
             own = plain_labels(arrays, pair[1])
             codes = _labels(own, labels.classes, options, f'{path}: "{pair[1]}"').codes
-            held[split] = Held(vectors(arrays[pair[0]], f'{path}: "{pair[0]}"'), torch.from_numpy(codes))
+            own_values = vectors(arrays[pair[0]], f'{path}: "{pair[0]}"')
+            there = torch.from_numpy(codes != MISSING)  # only training rows need labels
+            if len(own_values) == len(codes) and not there.all():
+                own_values, codes = own_values[there], codes[codes != MISSING]
+            if len(codes) or not len(there):
+                held[split] = Held(own_values, torch.from_numpy(codes))
     if "true_labels" in arrays:
         codes = _labels(arrays["true_labels"], labels.classes, options, f'{path}: "true_labels"').codes
         truth = Truth(torch.from_numpy(codes))
-    values = vectors(arrays[key], f'{path}: "{key}"')
+    rows = _agreeing(Rows(path, vectors(arrays[key], f'{path}: "{key}"'), labels, ids, None))
+    rows, places, notes = _labelled(rows, options.skip_unlabelled)
+    if truth is not None and notes and len(truth.labels) == len(labels.codes):
+        truth = Truth(truth.labels[torch.from_numpy(places)])
     test = held.get("test") or held.get("val")
-    return Loaded(_collection(path, values, labels, ids, truth, test), held.get("val"))
+    return Loaded(_collection(path, rows.values, rows.labels, rows.ids, truth, test), held.get("val"), notes)
 
 
 def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> Labels:
@@ -144,7 +185,7 @@ def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> L
     return name_labels(values.tolist(), place, options.classes or names)
 
 
-def _beside(path: Path, options: PictureOptions) -> Path:
+def labels_beside(path: Path, options: PictureOptions) -> Path:
     """The file of labels that belongs to an .npy file."""
     if options.labels_file is not None:
         return options.labels_file
@@ -154,9 +195,9 @@ def _beside(path: Path, options: PictureOptions) -> Path:
     raise UsageError(f"{path}: no labels beside it ({', '.join(BESIDE)}); name the file with {named('labels_file')}")
 
 
-def _from_npy(path: Path, beside: Path, options: PictureOptions) -> Loaded:
+def _npy_rows(path: Path, beside: Path, options: PictureOptions) -> Rows:
     """A table of labels may hold ids and splits, too."""
-    values, ids = vectors(read_npy(path), str(path)), None
+    values, ids, splits = vectors(read_npy(path), str(path)), None, None
     if beside.suffix.lower() in SUFFIXES:
         table = open_table(beside, options.encoding)
         label = needed(table.columns, options.label_column, usual.LABEL, "label_column", beside)
@@ -166,11 +207,10 @@ def _from_npy(path: Path, beside: Path, options: PictureOptions) -> Loaded:
         read = dict(zip(names, table.read(names)))
         labels = name_labels(read[label], str(beside), options.classes)
         ids = None if id_column is None else ids_of(read[id_column], beside)
-        if split is not None and len(labels.codes) == len(values):
-            return _by_split(path, values, labels, ids, splits_of(read[split], beside))
+        splits = None if split is None else splits_of(read[split], beside, options.measuring)
     else:
         labels = _label_list(beside, options)
-    return Loaded(_collection(path, values, labels, ids))
+    return _agreeing(Rows(path, values, labels, ids, splits))
 
 
 def _label_list(path: Path, options: PictureOptions) -> Labels:
@@ -182,7 +222,7 @@ def _label_list(path: Path, options: PictureOptions) -> Labels:
         return name_labels(stream.read().splitlines(), str(path), options.classes)
 
 
-def _from_parquet(path: Path, options: PictureOptions) -> Loaded:
+def _parquet_rows(path: Path, options: PictureOptions) -> Rows:
     file = parquet_file(path)
     column, others = _vector_column(file, path, options)
     label = needed(others, options.label_column, usual.LABEL, "label_column", path)
@@ -192,21 +232,56 @@ def _from_parquet(path: Path, options: PictureOptions) -> Loaded:
     ids = None if id_column is None else ids_of(table.column(id_column).to_pylist(), path)
     labels = name_labels(table.column(label).to_pylist(), str(path), options.classes)
     values = vectors(_matrix(table.column(column), path, column), str(path))
-    if split is None:
-        return Loaded(_collection(path, values, labels, ids))
-    return _by_split(path, values, labels, ids, splits_of(table.column(split).to_pylist(), path))
+    splits = None if split is None else splits_of(table.column(split).to_pylist(), path, options.measuring)
+    return _agreeing(Rows(path, values, labels, ids, splits))
 
 
-def _by_split(path: Path, values: Tensor, labels: Labels, ids: list[str] | None, splits: NDArray[np.int8]) -> Loaded:
+def _agreeing(rows: Rows) -> Rows:
+    """The rows, or a `ToolError` where there is not one label, and where there are ids one id, for each."""
+    count, labels = len(rows.values), len(rows.labels.codes)
+    ids = count if rows.ids is None else len(rows.ids)
+    if labels != count or ids != count:
+        raise ToolError(f"{rows.path}: {count} vectors, {labels} labels, {ids} ids; the counts must agree")
+    return rows
+
+
+def _labelled(rows: Rows, skip: bool) -> tuple[Rows, NDArray[np.int64], tuple[str, ...]]:
+    """The rows that have a label, their places in the file, and what is left out in words.
+
+    Training rows without one are refused, unless `skip`. The others keep the names that they have by their place.
+    """
+    missing = rows.labels.codes == MISSING
+    keep = np.flatnonzero(~missing)
+    if not missing.any():
+        return rows, keep, ()
+    needed_here = missing if rows.splits is None else missing & (rows.splits == TRAIN)
+    if needed_here.any() and not skip:
+        raise ToolError(
+            f"{rows.path}: {needed_here.sum()} rows have no label, the first is row {np.flatnonzero(needed_here)[0] + 1}; "
+            f"fill them in, or leave such rows out with {named('skip_unlabelled')}"
+        )
+    if not len(keep):
+        raise ToolError(f"{rows.path}: no row has a label; is it the right label column?")
+    names = [f"{row:05d}" for row in keep.tolist()] if rows.ids is None else [rows.ids[row] for row in keep.tolist()]
+    labels = Labels(rows.labels.codes[keep], rows.labels.classes, rows.labels.notes)
+    splits = None if rows.splits is None else rows.splits[keep]
+    left = Rows(rows.path, rows.values[torch.from_numpy(keep)], labels, names, splits)
+    return left, keep, (f"{missing.sum():,} rows have no label: left out",)
+
+
+def _by_split(rows: Rows, skip: bool) -> Loaded:
     """The training rows, and the others to measure on. Rows without ids are named by their place in the whole file."""
-    _check_labelled(path, labels)
-    names = [f"{row:05d}" for row in range(len(values))] if ids is None else ids
+    rows, _, bare = _labelled(rows, skip)
+    path, values, labels, splits = rows.path, rows.values, rows.labels, rows.splits
+    if splits is None:
+        return Loaded(_collection(path, values, labels, rows.ids), notes=bare)
+    names = [f"{row:05d}" for row in range(len(values))] if rows.ids is None else rows.ids
     check_unique(names, path, "id")
     codes, classes, notes = trained_classes(labels.codes, splits, labels.classes, path)
     held = {}
     for split in (VAL, TEST):
-        rows = torch.from_numpy(np.flatnonzero((splits == split) & (codes >= 0)))
-        held[split] = Held(values[rows], torch.from_numpy(codes)[rows]) if len(rows) else None
+        chosen = torch.from_numpy(np.flatnonzero((splits == split) & (codes >= 0)))
+        held[split] = Held(values[chosen], torch.from_numpy(codes)[chosen]) if len(chosen) else None
     train = np.flatnonzero(splits == TRAIN)
     own = _collection(
         path,
@@ -215,7 +290,23 @@ def _by_split(path: Path, values: Tensor, labels: Labels, ids: list[str] | None,
         [names[row] for row in train.tolist()],
         test=held[TEST] or held[VAL],
     )
-    return Loaded(own, held[VAL], (*labels.notes, *notes))
+    return Loaded(own, held[VAL], (*bare, *labels.notes, *notes))
+
+
+def _measured(rows: Rows, skip: bool) -> Measured:
+    """Where some rows are trained on, only their classes are known, as in a run on the same file."""
+    apart = rows.splits is not None and bool((rows.splits != TRAIN).any())
+    rows, _, _ = _labelled(rows, skip or apart)
+    labels, splits = rows.labels, np.zeros(len(rows.values), np.int8) if rows.splits is None else rows.splits
+    train = splits == TRAIN
+    known = np.isin(labels.codes, labels.codes[train]) if train.any() else np.ones(len(splits), bool)
+    for split in (TEST, VAL, TRAIN):
+        chosen = np.flatnonzero((splits == split) & known)
+        if len(chosen):
+            index = torch.from_numpy(chosen)
+            held = Held(rows.values[index], torch.from_numpy(labels.codes[chosen]))
+            return Measured(held, labels.classes, "all" if split == TRAIN else SPLITS[split])
+    raise ToolError(f"{rows.path}: it has no rows to measure on; add some with labels")
 
 
 def _vector_column(file: Any, path: Path, options: PictureOptions) -> tuple[str, list[str]]:
@@ -239,12 +330,6 @@ def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
     return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), -1 if lengths else 0)
 
 
-def _check_labelled(path: Path, labels: Labels) -> None:
-    missing = np.flatnonzero(labels.codes == MISSING)
-    if len(missing):
-        raise ToolError(f"{path}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
-
-
 def _collection(
     path: Path,
     values: Tensor,
@@ -253,7 +338,6 @@ def _collection(
     truth: Truth | None = None,
     test: Held | None = None,
 ) -> Collection:
-    _check_labelled(path, labels)
     names = tuple(f"{row:05d}" for row in range(len(values))) if ids is None else tuple(ids)
     train = checked(NoisyData(values, torch.from_numpy(labels.codes), names, labels.classes), str(path))
     if test is not None:

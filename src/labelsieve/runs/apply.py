@@ -13,7 +13,8 @@ from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, place
-from labelsieve.data.pictures.imagefolder import COLUMN, labelled_files
+from labelsieve.data.embeddings import labels_beside
+from labelsieve.data.pictures.imagefolder import labelled_files, options_for
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
@@ -80,7 +81,7 @@ def apply_run(
     source = source or config.data.source
     said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), round_of(config))
     layout = layout_of(source, picture_options(config.pictures))
-    write = _writer(layout, source, out)
+    write = _writer(layout, source, out, picture_options(config.pictures))
     changes = out / CHANGES if write is _tree else out.parent / CHANGES
     refuse(out, changes, source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
@@ -175,7 +176,7 @@ def _emptied(found: Findings, said: list[Verdict]) -> tuple[str, ...]:
 Write = Callable[[Job, Path, str], tuple[int, tuple[str, ...]]]
 
 
-def _writer(layout: Layout | None, source: str, out: Path) -> Write:
+def _writer(layout: Layout | None, source: str, out: Path, options: PictureOptions) -> Write:
     """Which form is written, by the source's form and the name of `out`; a `UsageError` where they do not go together."""
     suffix = out.suffix.lower()
     if layout is not None and layout.kind in TREES:
@@ -194,6 +195,9 @@ def _writer(layout: Layout | None, source: str, out: Path) -> Write:
             return _manifest if layout.has_pictures else _labels
         raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file, or a .csv for ids, paths and labels")
     forms: dict[str, Write] = {".csv": _labels}
+    if layout is not None and layout.path.suffix.lower() == ".npy":
+        beside = labels_beside(layout.path, options).suffix.lower()
+        forms |= {beside: _label_table} if beside in SUFFIXES else {}
     if layout is None or layout.path.suffix.lower() == ".npz":
         forms[".npz"] = _arrays
     if suffix not in forms:
@@ -233,7 +237,7 @@ def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
     stay = {row: listing.origin.path(row) for row, name in enumerate(listing.ids) if job.corrections.of(name, "") is not None}
     placed = place(listing, stay, draft, PUTS[job.put])
     for folder, file in labelled_files(root, job.options)[0].items():
-        options = replace(job.options, image_column=job.options.image_column or COLUMN, root=root / folder)
+        options = options_for(folder, file, root, job.options)
         (draft / folder).mkdir(exist_ok=True)
         prefix = f"{folder}/" if folder else ""
         corrected_table(file, draft / folder / file.name, options, job.corrections, prefix=prefix)
@@ -244,11 +248,12 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The table again; from another folder its pictures are named by absolute paths."""
     assert job.layout is not None
     table, root = job.layout.path, job.options.root or job.layout.path.parent
-    moved = job.layout.kind == "manifest" and os.path.realpath(out.parent) != os.path.realpath(root)
+    pictured = job.layout.has_pictures
+    moved = pictured and os.path.realpath(out.parent) != os.path.realpath(root)
     left: list[int] = []
 
     def write(draft: Path) -> None:
-        left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved))
+        left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved, pictured=pictured))
 
     _beside(out, write, changes)
     why = f"picture paths in it are absolute, for it lies in another folder than {table}"
@@ -293,7 +298,11 @@ def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
 def read_back(out: Path, options: PictureOptions, root: Path) -> str:
     """The command that trains on a table with paths from `root` which was written as `options` say the old one was."""
-    words = ["labelsieve", "train", str(out), "--root", os.path.abspath(root)]  # noqa: PTH100 - links stay as they are
+    return _command([str(out), "--root", os.path.abspath(root)], options)  # noqa: PTH100 - links stay as they are
+
+
+def _command(start: list[str], options: PictureOptions) -> str:
+    words = ["labelsieve", "train", *start]
     for name in ("image_column", "label_column", "id_column"):
         if getattr(options, name) is not None:
             words += [FLAGS[name], getattr(options, name)]
@@ -304,6 +313,22 @@ def read_back(out: Path, options: PictureOptions, root: Path) -> str:
     for name in ("outside", "skip_unlabelled"):
         words += FLAGS[name].split() if getattr(options, name) else []
     return shlex.join([*words, "--out", "RUN"])
+
+
+def _label_table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """The table of labels that goes with an .npy file. The vectors stay, so dropped rows stay in it, without a label."""
+    assert job.layout is not None
+    table, left = labels_beside(job.layout.path, job.options), [0]
+
+    def write(draft: Path) -> None:
+        left[0] = corrected_table(table, draft, job.options, job.corrections, pictured=False, emptied=True)
+
+    _beside(out, write, changes)
+    dropped = sum(verdict.new is None for verdict in job.ordered)
+    why = f"{dropped} dropped rows have no label in it, for the vectors stay as they are; " if dropped else ""
+    options = replace(job.options, image_column=None, skip_unlabelled=job.options.skip_unlabelled or dropped > 0)
+    start = [str(job.layout.path), "--set", f"pictures.labels_file={out.absolute()}"]
+    return left[0], (f"{why}read it with: {_command(start, options)}",)
 
 
 def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:

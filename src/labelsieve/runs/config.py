@@ -15,6 +15,7 @@ import yaml
 from labelsieve.errors import ToolError, UsageError, suggest
 
 VERSION = 1
+EMPTY = ("pictures.id_column", "pictures.split_column")  # where "" says that there is no such column; elsewhere it is none
 T = TypeVar("T")
 
 
@@ -79,7 +80,7 @@ class PicturesConfig:
     image_column: str | None = None
     label_column: str | None = None
     id_column: str | None = None
-    split_column: str | None = None
+    split_column: str | None = None  # here and for ids, "": there is none, whatever the columns are called
     root: str | None = None  # the folder that a table's paths start from; none: the table's own
     outside: bool = False  # paths and links may leave the root
     encoding: str | None = None  # of a table; none: UTF-8
@@ -187,6 +188,8 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
     """`value` as `hint`, from YAML or from the command line's text; a `UsageError` names the key otherwise."""
     if get_origin(hint) in (Union, types.UnionType):
         options = [option for option in get_args(hint) if option is not type(None)]
+        if value == "" and key in EMPTY:
+            return value
         if value is None or (isinstance(value, str) and value.lower() in ("none", "null", "")):
             return None
         try:

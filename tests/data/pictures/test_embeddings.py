@@ -149,7 +149,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "beyond float32": ({"X": VECTORS * 1e200}, "beyond float32"),
     "pictures": ({"X": np.zeros((6, 2, 2))}, r"the shape is \(6, 2, 2\); vectors must be \(N, D\)"),
     "text": ({"X": VECTORS.astype("U")}, "must be numbers"),
-    "counts": ({"y": LABELS[:5]}, "6 pictures, 5 labels"),
+    "counts": ({"y": LABELS[:5]}, "6 vectors, 5 labels"),
     "missing": ({"y": np.array(["a", "", "b", "a", "b", "a"])}, "1 rows have no label, the first is row 2"),
     "one class": ({"y": np.zeros(6, int)}, "1 class"),
     "both": ({"features": VECTORS}, "features and X would both do"),

@@ -9,9 +9,10 @@ import pytest
 from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Policy
 from labelsieve.runs.apply import apply_run
+from labelsieve.runs.config import PicturesConfig
 from runs.made_runs import made_run
 
 from .made import class_folders, noise, save
@@ -54,8 +55,29 @@ def test_without_a_table_the_folders_and_the_remedy_are_named(flat: Path) -> Non
         recognise(flat)
     (flat / "ids.csv").write_text("a,b\n1,2\n")
     (flat / "notes").mkdir()
-    with pytest.raises(ToolError, match="are named after splits"):
+    with pytest.raises(ToolError, match="are named after splits .* ids.csv has the columns a, b; .* --image-column"):
         recognise(flat)
+
+
+@pytest.mark.parametrize("names", ["id", "image"])
+def test_ids_without_an_ending_are_told(names: str, flat: Path) -> None:
+    (flat / "train.csv").write_text(f"{names},label\n0,cat\n1,dog\n2,cat\n")
+    (flat / "sample_submission.csv").write_text("id,label\n3,cat\n4,cat\n")
+    with pytest.raises(ToolError, match=r"0.png.* add the ending .png to the (column id|paths)"):
+        opened(flat)
+    (flat / "train.csv").write_text("id,label\n0.png,cat\n1.png,dog\n2.png,cat\n")
+    with pytest.raises(ToolError, match=r"names pictures in the column .*--image-column id --root \S+/train --out RUN"):
+        opened(flat)
+    found = open_pictures(flat / "train.csv", PictureOptions(size=12, image_column="id", root=flat / "train"))
+    assert len(found.collection.train) == 3
+
+
+@pytest.mark.parametrize("name", ["sample_submission.csv", "test.csv", "test_labels.csv"])
+def test_a_table_to_fill_in_or_to_measure_on_is_never_trained_on(name: str, flat: Path) -> None:
+    (flat / name).write_text("image,label\ntest/3.png,cat\ntest/4.png,dog\n")
+    with pytest.raises(ToolError, match=f"{name} has the columns image, label, and by its name is not for training"):
+        recognise(flat)
+    assert len(opened(flat / name).collection.train) == 2
 
 
 def test_a_split_beside_another_folder_of_pictures_is_a_class(flat: Path) -> None:
@@ -78,6 +100,21 @@ def test_only_training_metadata_need_labels(held: str, flat: Path) -> None:
     assert found.layout.kind == "imagefolder" and found.collection.train.classes == ("cat", "dog")
     assert found.collection.test is None and 'the folder "test" has no labels: not used' in found.notes
     assert np.array_equal(found.collection.train.labels.numpy(), [0, 1, 0])
+
+
+def test_a_label_column_of_the_training_split_need_not_be_in_the_others(flat: Path, tmp_path: Path) -> None:
+    (flat / "train" / "metadata.csv").write_text("file_name,noisy_label,label\n0.png,cat,cat\n1.png,dog,dog\n2.png,cat,dog\n")
+    metadata(flat / "test", {"3.png": "cat", "4.png": "dog"})
+    found = opened(flat, label_column="noisy_label").collection
+    assert found.train.labels.tolist() == [0, 1, 0] and found.test is not None and found.test.labels.tolist() == [0, 1]
+    names, chosen = ["train/0.png", "train/1.png", "train/2.png"], PicturesConfig(label_column="noisy_label")
+    made_run(tmp_path / "run", f"pictures:{flat}", names, ["cat", "dog", "cat"], {"train/0.png": "dog"}, pictures=chosen)
+    apply_run(tmp_path / "run", tmp_path / "new", Policy())
+    assert (tmp_path / "new" / "train" / "metadata.csv").read_text().splitlines()[1] == "0.png,dog,cat"
+    assert (tmp_path / "new" / "test" / "metadata.csv").read_text() == (flat / "test" / "metadata.csv").read_text()
+    (flat / "train" / "metadata.csv").write_text("file_name,label\n0.png,cat\n1.png,dog\n")
+    with pytest.raises(UsageError, match='no column "noisy_label"'):
+        opened(flat, label_column="noisy_label")
 
 
 def test_training_metadata_without_labels_are_none(flat: Path) -> None:

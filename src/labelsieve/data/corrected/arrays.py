@@ -1,5 +1,6 @@
 """An .npz of pictures or vectors, or rows in memory, goes in; an .npz with corrected labels comes out."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,30 @@ WHOLE = ("classes", "mirror")  # of all rows together, whatever their length
 def corrected_npz(source: Path, target: Path, found: Collection, corrections: Corrections) -> int:
     """All keys of the file at `source`, with dropped rows left out of each that has one entry a row; the number of rows left.
 
-    `found` is what the file holds as a collection. Arrays of other lengths stay as they are. Ids are written where there were
-    none, for row numbers would shift.
+    `found` is what the file holds as a collection; rows that it lacks, for they have no label, are left out, too. Arrays of
+    other lengths stay as they are. Ids are written where there were none, for row numbers would shift.
     """
     arrays = read_npz(source)
     labels, rows = _final(found, corrections)
     key = keys_by_role(arrays, source)["labels"]
-    new = _as_before(labels, rows, plain_labels(arrays, key), found).reshape(-1, *arrays[key].shape[1:])
+    count, places = len(arrays[key]), _places(arrays, found, len(arrays[key]))
+    new = _as_before(labels, rows, plain_labels(arrays, key)[places], found).reshape(-1, *arrays[key].shape[1:])
     for name, values in arrays.items():
-        if _is_by_row(name, values, len(found.train)):
-            arrays[name] = values[rows]
+        if _is_by_row(name, values, count):
+            arrays[name] = values[places[rows]]
     arrays[key] = new
     arrays["ids"] = np.array([found.train.ids[row] for row in rows])
     _save(target, arrays)
     return len(rows)
+
+
+def _places(arrays: Mapping[str, np.ndarray], found: Collection, count: int) -> np.ndarray:
+    """(N,) where each row of the collection is in the file."""
+    if len(found.train) == count:
+        return np.arange(count)
+    ids = map(str, arrays["ids"].tolist()) if "ids" in arrays else (f"{row:05d}" for row in range(count))
+    place = {name: row for row, name in enumerate(ids)}
+    return np.array([place[name] for name in found.train.ids])
 
 
 def _is_by_row(key: str, values: np.ndarray, count: int) -> bool:

@@ -26,16 +26,29 @@ class TableChange:
     labels: list[Any]
     image: str | None
     paths: list[str] | None
+    left: int  # rows that were not dropped
 
 
 def corrected_table(
-    source: Path, target: Path, options: PictureOptions, corrections: Corrections, *, prefix: str = "", moved: bool = False
+    source: Path,
+    target: Path,
+    options: PictureOptions,
+    corrections: Corrections,
+    *,
+    prefix: str = "",
+    moved: bool = False,
+    pictured: bool = True,
+    emptied: bool = False,
 ) -> int:
     """Write the table at `source` anew to `target`; the number of rows left. `prefix` stands before ids that are paths.
 
-    With `moved`, relative picture paths are made absolute, for they start from the old table's folder.
+    With `moved`, relative picture paths are made absolute, for they start from the old table's folder. A table of vectors is
+    not `pictured`: whatever its columns are called, rows without an id column go by their numbers. With `emptied`, dropped
+    rows stay and lose their label, for a table that goes with rows elsewhere.
     """
-    change = _change(source, options, corrections, prefix, moved)
+    change = _change(source, options, corrections, prefix, moved, pictured)
+    if emptied:
+        change = _with_dropped(source, options, change)
     suffix = source.suffix.lower()
     if suffix == ".parquet":
         _write_parquet(source, target, change)
@@ -43,13 +56,15 @@ def corrected_table(
         _write_delimited(source, target, options.encoding, change)
     else:
         _write_lines(source, target, options.encoding, change)
-    return len(change.rows)
+    return change.left
 
 
-def _change(source: Path, options: PictureOptions, corrections: Corrections, prefix: str, moved: bool) -> TableChange:
+def _change(
+    source: Path, options: PictureOptions, corrections: Corrections, prefix: str, moved: bool, pictured: bool
+) -> TableChange:
     table = open_table(source, options.encoding)
     label = needed(table.columns, options.label_column, usual.LABEL, "label_column", source)
-    image = optional(table.columns, options.image_column, usual.IMAGE, "image_column", source)
+    image = optional(table.columns, options.image_column, usual.IMAGE, "image_column", source) if pictured else None
     name = optional(table.columns, options.id_column, usual.ID, "id_column", source)
     wanted = [column for column in (label, image, name) if column is not None]
     read = dict(zip(wanted, table.read(list(dict.fromkeys(wanted)))))
@@ -68,7 +83,15 @@ def _change(source: Path, options: PictureOptions, corrections: Corrections, pre
     paths = None
     if moved and image is not None:
         paths = [os.path.abspath(os.path.join(root, read[image][row])) for row in rows]  # noqa: PTH100, PTH118
-    return TableChange(label, rows, [labels[row] for row in rows], image, paths)
+    return TableChange(label, rows, [labels[row] for row in rows], image, paths, len(rows))
+
+
+def _with_dropped(source: Path, options: PictureOptions, change: TableChange) -> TableChange:
+    """Every row of the table, those that were dropped without a label; paths are not among what changes."""
+    labels: list[Any] = [None] * len(open_table(source, options.encoding).read([change.label])[0])
+    for row, label in zip(change.rows, change.labels):
+        labels[row] = label
+    return TableChange(change.label, list(range(len(labels))), labels, None, None, change.left)
 
 
 def _write_delimited(source: Path, target: Path, encoding: str | None, change: TableChange) -> None:
@@ -85,7 +108,7 @@ def _write_delimited(source: Path, target: Path, encoding: str | None, change: T
         out.write(_line(rows[0], table.mark, end))
         for place, (row, label) in enumerate(zip(change.rows, change.labels)):
             fields = [*rows[row + 1], *[""] * (len(table.columns) - len(rows[row + 1]))]
-            fields[at] = str(label)
+            fields[at] = "" if label is None else str(label)
             if path_at is not None and change.paths is not None:
                 fields[path_at] = change.paths[place]
             out.write(_line(fields, table.mark, end))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.data.arrays import load_arrays
-from labelsieve.data.embeddings import load_embeddings
+from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
@@ -36,15 +36,21 @@ def labelled_pictures(
     classes: Sequence[str],
     progress: Progress | None = None,
 ) -> Found:
-    """What lies at `path`, decoded to `shape`: its test split, else its val split, else all of it. Classes go by name."""
+    """What lies at `path`, decoded to `shape`: its test split, else its val split, else all of it. Classes go by name.
+
+    Rows of the training split need not be there.
+    """
+    # Its own labels are matched with the model's below, where the message can say so.
+    options = replace(options, measuring=True, classes=None)
     layout = recognise(path, options)
     if not layout.has_pictures:
-        vectors = layout.kind == "embeddings"
-        return held_rows(load_embeddings(path, options) if vectors else load_arrays(path), shape, classes, str(path))
+        if layout.kind != "embeddings":
+            return held_rows(load_arrays(path), shape, classes, str(path))
+        found = measured_vectors(path, options)
+        return _fitting(found.held, found.classes, found.split, shape, classes, str(path))
     if len(shape) != 3:
         raise ToolError(f"{path}: pictures, and this model reads vectors of {shape[0]} numbers; give vectors")
-    # Its own labels are matched with the model's below, where the message can say so.
-    listing = _measured(present(list_pictures(layout, replace(options, classes=None)), options.strict))
+    listing = _measured(present(list_pictures(layout, options), options.strict))
     labels = matched(listing.labels, listing.classes, classes, str(path))
     digest = listing.origin.digest(options.by_content)
     plan = Plan(shape[-1], shape[0], options.fit, len(listing))
@@ -61,13 +67,18 @@ def labelled_pictures(
 def held_rows(found: Collection, shape: Sequence[int], classes: Sequence[str], place: str) -> Found:
     """A collection's test set, or all of its rows where it has none, for a model of that shape and these classes."""
     held = found.test or Held(found.train.images, found.train.labels)
+    return _fitting(held, found.train.classes, "all" if found.test is None else SPLITS[TEST], shape, classes, place)
+
+
+def _fitting(held: Held, theirs: Sequence[str], split: str, shape: Sequence[int], classes: Sequence[str], place: str) -> Found:
+    """Rows with labels that number `theirs`, for a model of that shape and these classes."""
     if tuple(held.images.shape[1:]) != tuple(shape):
         raise ToolError(
             f"{place}: one sample is {tuple(held.images.shape[1:])}, and this model reads {tuple(shape)}; "
             f"give data of the same kind"
         )
-    labels = matched(held.labels.numpy(), found.train.classes, classes, place)
-    return Found(Held(held.images, labels), (), "all" if found.test is None else SPLITS[TEST])
+    labels = matched(held.labels.numpy(), theirs, classes, place)
+    return Found(Held(held.images, labels), (), split)
 
 
 def matched(labels: np.ndarray, theirs: Sequence[str], ours: Sequence[str], place: str) -> Tensor:

@@ -5,6 +5,7 @@ The file may lie in the folder itself or in its train, val and test folders, eac
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from labelsieve.errors import ToolError
 
 NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 COLUMN = "file_name"
+COLUMNS = ("label_column", "id_column", "split_column")
 
 
 def metadata_files(path: Path) -> dict[str, Path]:
@@ -49,13 +51,31 @@ def labelled_files(path: Path, options: PictureOptions) -> tuple[dict[str, Path]
     Only what is trained on needs labels: test pictures are often published without.
     """
     files = metadata_files(path)
-    kept = {folder: file for folder, file in files.items() if _split(folder) == TRAIN or _holds_labels(file, options)}
+    kept = {
+        folder: file
+        for folder, file in files.items()
+        if _split(folder) == TRAIN or _holds_labels(file, options_for(folder, file, path, options))
+    }
     folders = [name for name in visible_folders(path) if name.lower() in SPLIT_NAMES] if "" not in files else []
     return kept, tuple(name for name in folders if name not in kept and holds_picture(path / name))
 
 
 def _split(folder: str) -> int:
     return SPLIT_NAMES[folder.lower()] if folder else TRAIN
+
+
+def options_for(folder: str, file: Path, path: Path, options: PictureOptions) -> PictureOptions:
+    """The choices for one metadata file below `path`.
+
+    A column named for what is trained on and absent from another split is found by usual names there: test pictures often
+    have a column of right labels alone.
+    """
+    options = replace(options, image_column=options.image_column or COLUMN, root=path / folder)
+    if _split(folder) == TRAIN:
+        return options
+    columns = open_table(file, options.encoding).columns
+    absent: dict[str, Any] = {name: None for name in COLUMNS if getattr(options, name) not in (None, "", *columns)}
+    return replace(options, **absent)
 
 
 def _names_labels(file: Path, options: PictureOptions) -> bool:
@@ -78,8 +98,7 @@ def read_imagefolder(path: Path, options: PictureOptions) -> Listing:
     parts = []
     files, unlabelled = labelled_files(path, options)
     for folder, file in files.items():
-        named = replace(options, image_column=options.image_column or COLUMN, root=path / folder)
-        part = read_manifest(file, named)
+        part = read_manifest(file, options_for(folder, file, path, options))
         if folder:
             splits = np.full(len(part), _split(folder), np.int8)
             part = replace(part, splits=splits)

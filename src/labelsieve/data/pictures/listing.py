@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from labelsieve.data.pictures.hints import found_at
 from labelsieve.data.pictures.options import named
 from labelsieve.data.pictures.origins import LEAVES, Index, Origin
 from labelsieve.errors import ToolError
@@ -134,7 +135,22 @@ def _odd_paths(listing: Listing) -> str:
         said += "The paths hold backslashes: write them with / instead. "
     if any(path != path.strip() for path in paths):
         said += "The paths begin or end with spaces: remove these. "
-    return said
+    return said + _near(listing)
+
+
+def _near(listing: Listing) -> str:
+    """Where the first picture is, if only an ending or a folder is missing."""
+    root = getattr(listing.origin, "root", None)
+    if root is None or not root.is_dir():
+        return ""
+    first = listing.origin.path(0)
+    below = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    place = found_at(root, first, below)
+    if place is None:
+        return ""
+    folder, ending = place
+    add = f"; add the ending {ending} to the paths" if ending else ""
+    return f"There is {root / folder / (first + ending)}{add}. "
 
 
 def leaves_root(place: Path, name: str, count: int) -> ToolError:

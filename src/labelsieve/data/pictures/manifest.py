@@ -37,7 +37,9 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
     labels = name_labels(read[label], str(path), options.classes)
     ids = files if extra["id"] is None else ids_of(read[extra["id"]], path)
     check_unique(ids, path, "path" if extra["id"] is None else "id")
-    splits = np.zeros(len(files), np.int8) if extra["split"] is None else splits_of(read[extra["split"]], path)
+    splits = np.zeros(len(files), np.int8)
+    if extra["split"] is not None:
+        splits = splits_of(read[extra["split"]], path, options.measuring)
     listing = Listing(
         path,
         Files(root, files, options.outside),
@@ -143,8 +145,8 @@ def check_unique(ids: Sequence[str], place: Path, what: str) -> None:
             )
 
 
-def splits_of(values: Sequence[Any], place: Path) -> NDArray[np.int8]:
-    """(N,) int8 from words such as train, valid and testing."""
+def splits_of(values: Sequence[Any], place: Path, measuring: bool = False) -> NDArray[np.int8]:
+    """(N,) int8 from words such as train, valid and testing; some must be train, unless `measuring`."""
     known: dict[Any, int] = {}
     for row, value in enumerate(values):
         if value not in known:
@@ -156,6 +158,6 @@ def splits_of(values: Sequence[Any], place: Path) -> NDArray[np.int8]:
                 )
             known[value] = SPLIT_NAMES[word]
     found = np.fromiter((known[value] for value in values), np.int8, len(values))
-    if not (found == TRAIN).any():
+    if not measuring and not (found == TRAIN).any():
         raise ToolError(f'{place}: no row is in the training split; set {named("split_column")} to "" to train on every row')
     return found

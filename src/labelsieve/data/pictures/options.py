@@ -46,6 +46,8 @@ class PictureOptions:
     than a few of the listed pictures are missing.
 
     Vectors: `labels_file` holds the labels that belong to an .npy file.
+
+    `measuring` says that nothing is trained on here, so that a table need not have rows of the training split.
     """
 
     image_column: str | None = None
@@ -68,6 +70,7 @@ class PictureOptions:
     labels_file: Path | None = None
     second_test: Path | None = None
     incomplete: bool = False
+    measuring: bool = False
 
     def __post_init__(self) -> None:
         if self.fit not in FITS:

@@ -8,6 +8,7 @@ from labelsieve.data.npz_keys import keys_by_role, nothing_found
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file
 from labelsieve.data.pictures.folders import holds_picture, read_folders, split_folders, visible_folders
+from labelsieve.data.pictures.hints import about_tables, is_trained_on
 from labelsieve.data.pictures.imagefolder import metadata_files, naming_labels, read_imagefolder
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.manifest import read_manifest
@@ -89,19 +90,19 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
     named = [file for file in tables if _is_manifest(file, options)]
     full = [name for name in names if holds_picture(path / name)]
     flat = bool(full) and all(name.lower() in SPLIT_NAMES for name in full)
-    if named and (flat or len(full) < 2):
+    if any(map(is_trained_on, named)) and (flat or len(full) < 2):
         return _one_table(path, named)
     if names and all(name.lower() in SPLIT_NAMES for name in names) and any(visible_folders(path / name) for name in names):
         raise ToolError(f"{path}: it has {', '.join(names)} and no train folder of class folders; add one")
+    said = about_tables(path, tables, full, options) if len(full) < 2 or flat else None
     if not full:
-        raise ToolError(
-            f"{path}: no class folder holds a picture, and there is no table of paths and labels; "
-            f"put pictures into one folder a class"
-        )
+        remedy = said or "there is no table of paths and labels; put pictures into one folder a class"
+        raise ToolError(f"{path}: no class folder holds a picture, and {remedy}")
     if flat:
-        raise _unlabelled_splits(path, full)
+        raise _unlabelled_splits(path, full, said)
     if len(full) == 1:
-        raise ToolError(f'{path}: only one folder ("{full[0]}") holds pictures; a classifier needs at least two classes')
+        more = "" if said is None else f". {said}"
+        raise ToolError(f'{path}: only one folder ("{full[0]}") holds pictures; a classifier needs at least two classes{more}')
     return Layout("class folders", path, f"{len(full)} folders that hold pictures, one a class")
 
 
@@ -116,14 +117,12 @@ def _one_table(path: Path, named: list[Path]) -> Layout:
     return Layout("manifest", chosen[0], f"{chosen[0].name} has a column of paths and one of labels{unused}")
 
 
-def _unlabelled_splits(path: Path, folders: list[str]) -> ToolError:
+def _unlabelled_splits(path: Path, folders: list[str], tables: str | None) -> ToolError:
     """Folders named after splits are no classes, whatever they hold."""
     listed = " and ".join(f'"{name}"' for name in folders)
     what = "is named after a split and holds" if len(folders) == 1 else "are named after splits and hold"
-    return ToolError(
-        f"{path}: {listed} {what} pictures without labels; put them into class folders "
-        f"({folders[0]}/CLASS/...), or add a table train.csv with the columns path and label"
-    )
+    remedy = f"put them into class folders ({folders[0]}/CLASS/...), or add a table train.csv with the columns path and label"
+    return ToolError(f"{path}: {listed} {what} pictures without labels; {remedy if tables is None else tables}")
 
 
 def _is_manifest(file: Path, options: PictureOptions) -> bool:

@@ -23,7 +23,7 @@ def is_saved(path: Path) -> bool:
 
 def read_saved(path: Path, options: PictureOptions) -> Listing:
     """One row for each row of its Arrow files; its id is an id column's value, else "split/row"."""
-    parts = _parts(path)
+    parts = _parts(path, options.measuring)
     features = _json(path / next(iter(parts)) / "dataset_info.json").get("features") or {}
     image = needed(*_choices(features, "Image", options.image_column, usual.IMAGE), "image_column", path)
     label = needed(*_choices(features, "ClassLabel", options.label_column, usual.LABEL), "label_column", path)
@@ -66,7 +66,7 @@ def _origin(files: list[Path], spans: list[tuple[int, int, int]], image: str, ou
     return ArrowRows(tuple(files), np.concatenate(shards), np.concatenate(rows), image, outside)
 
 
-def _parts(path: Path) -> dict[str, int]:
+def _parts(path: Path, measuring: bool) -> dict[str, int]:
     """{folder: split}: one folder a split, or the folder itself."""
     if not (path / "dataset_dict.json").is_file():
         return {"": TRAIN}
@@ -78,7 +78,7 @@ def _parts(path: Path) -> dict[str, int]:
                 f"give the folder of one split ({path / name}), or name them {', '.join(SPLITS)}"
             )
     parts = {name: SPLIT_NAMES[name.lower()] for name in names}
-    if TRAIN not in parts.values():
+    if TRAIN not in parts.values() and not (measuring and parts):
         raise ToolError(f"{path}: it has no training split; give the folder of one split, such as {path / 'test'}")
     return parts
 

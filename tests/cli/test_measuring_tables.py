@@ -1,0 +1,54 @@
+"""Tables that hold only what is measured on, and settings that say that a table has no such column."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cli.conftest import Shell
+from cli.own import QUICK, folder
+
+
+def vectors(path: Path, splits: list[str] | None, count: int = 60, **more: list[str]) -> Path:
+    rng, labels = np.random.default_rng(0), np.arange(count) % 3
+    values = 5 * np.eye(3, 6)[labels] + rng.normal(size=(count, 6))
+    columns = {"embedding": values.tolist(), "label": [f"c{k}" for k in labels], **more}
+    pq.write_table(pa.table(columns | ({} if splits is None else {"split": splits})), path)
+    return path
+
+
+def test_vectors_of_the_test_split_alone_are_measured_on(tmp_path: Path, shell: Shell) -> None:
+    data = vectors(tmp_path / "data.parquet", ["train"] * 45 + ["test"] * 15)
+    assert shell("train", data, "--out", tmp_path / "run", *QUICK).code == 0
+    for name, splits, split in (("t", ["test"] * 9, "test"), ("v", ["val"] * 9, "val"), ("n", None, "all")):
+        answer = shell("evaluate", tmp_path / "run", vectors(tmp_path / f"{name}.parquet", splits, 9), "--json")
+        assert answer.code == 0, answer.err
+        assert (json.loads(answer.out)["split"], json.loads(answer.out)["pictures"]) == (split, 9)
+    one = shell("evaluate", tmp_path / "run", vectors(tmp_path / "one.parquet", ["test"], 1), "--json")
+    assert one.code == 0 and json.loads(one.out)["pictures"] == 1
+    held = tmp_path / "t.parquet"
+    assert shell("train", data, "--val", held, "--out", tmp_path / "run2", *QUICK).code == 0
+    refused = shell("train", held, "--out", tmp_path / "run3", *QUICK)
+    assert refused.code != 0 and "no row is in the training split" in refused.err
+    assert shell("train", held, "--out", tmp_path / "run3", *QUICK, "--set", "pictures.split_column=").code == 0
+
+
+def test_pictures_of_the_test_split_alone_are_measured_on(tmp_path: Path, shell: Shell) -> None:
+    root = folder(tmp_path / "data")
+    rows = [(path.relative_to(root).as_posix(), path.parent.name) for path in sorted(root.rglob("*.png"))]
+    (root / "all.csv").write_text("path,label\n" + "".join(f"{path},{label}\n" for path, label in rows))
+    (root / "test.csv").write_text("path,label,split\n" + "".join(f"{path},{label},test\n" for path, label in rows[::4]))
+    assert shell("train", root / "all.csv", "--out", tmp_path / "run", *QUICK).code == 0
+    answer = shell("evaluate", tmp_path / "run", root / "test.csv", "--json")
+    assert answer.code == 0 and json.loads(answer.out)["split"] == "test" and json.loads(answer.out)["pictures"] == 15
+
+
+def test_an_empty_id_column_is_none_and_stays_so_in_the_run(tmp_path: Path, shell: Shell) -> None:
+    data = vectors(tmp_path / "v.parquet", None, id=["same"] * 60)
+    assert shell("train", data, "--out", tmp_path / "run", *QUICK).code != 0
+    answer = shell("train", data, "--out", tmp_path / "run", *QUICK, "--id-column", "")
+    assert answer.code == 0, answer.err
+    assert "id_column: ''" in (tmp_path / "run" / "config.yaml").read_text()
+    assert "\n00007," in (tmp_path / "run" / "issues.csv").read_text()
