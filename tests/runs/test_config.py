@@ -1,6 +1,7 @@
 """Configurations: every key can be set, written and read back; what is wrong is named, with the nearest right thing."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -223,3 +224,16 @@ def test_every_number_has_a_range() -> None:
 def test_the_default_is_valid_and_frozen() -> None:
     validate(Config())
     assert replace(Config(), seed=1) != Config()
+
+
+def test_places_in_settings_are_those_seen_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a run can be taken up, or applied, from another folder; `--root` and the like do so too."""
+    monkeypatch.chdir(tmp_path)
+    pairs = ["pictures.labels_file=l.csv", "pictures.root=none", "pictures.val=", "data.trusted=/a/b.txt", "training.lr=0.1"]
+    assert parse_settings(pairs) == {
+        "pictures.labels_file": str(tmp_path / "l.csv"),
+        "pictures.root": "none",
+        "pictures.val": "",
+        "data.trusted": "/a/b.txt",
+        "training.lr": "0.1",
+    }

@@ -1,6 +1,7 @@
 """From what the user said to a whole configuration: data set defaults, then the preset, then options, then single settings."""
 
 from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 from labelsieve.errors import UsageError
@@ -9,6 +10,9 @@ from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.presets import defaults_for, is_own, preset
 from labelsieve.runs.quick import check_quick
 from labelsieve.runs.validate import validate
+
+# Settings that name a file or folder; written from where the user is.
+PLACES = frozenset(f"pictures.{name}" for name in ("root", "val", "cache_dir", "labels_file", "second_test")) | {"data.trusted"}
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
@@ -19,7 +23,12 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
         if not equals:
             raise UsageError(f'--set "{pair}" has no value; write it as key=value, for example --set training.lr=0.01')
         table[full_key(key.strip())] = value.strip()
-    return table
+    return {key: _from_here(value) if key in PLACES else value for key, value in table.items()}
+
+
+def _from_here(place: str) -> str:
+    """A path as an absolute one, so that the run can be taken up from any folder; none stays none."""
+    return str(Path(place).expanduser().absolute()) if place and place.lower() not in ("none", "null") else place
 
 
 def resolve(
