@@ -8,7 +8,7 @@ import pytest
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
-from labelsieve.runs.resolve import parse_settings, resolve
+from labelsieve.runs.resolve import PLACES, parse_settings, resolve
 from labelsieve.runs.validate import validate
 
 KEYS = dotted_keys()
@@ -20,6 +20,8 @@ def another(key: str) -> tuple[str, Any]:
     kind = next((option for option in get_args(hint) if option is not type(None)), hint)
     if kind is bool:
         return str(not default).lower(), not default
+    if key in PLACES:
+        return "something else", str(Path("something else").absolute())
     if kind is str:
         return "something else", "something else"
     if kind == tuple[str, ...]:
