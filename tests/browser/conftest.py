@@ -41,12 +41,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"NO BROWSER: {gone}"))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "NO BROWSER" in str(report.longrepr)]
-    if skipped:
-        terminalreporter.write_line(f"!!! {len(skipped)} BROWSER TESTS WERE SKIPPED: {missing()}", red=True, bold=True)
-
-
 @pytest.fixture(scope="session")
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's data, noise and method; fewer samples and epochs."""
