@@ -88,6 +88,8 @@ def test_misspelt_ids_labels_and_actions_are_named() -> None:
         verdicts(rows, CLASSES, Policy(), {"sample-71": Decision("drop", None)})
     with pytest.raises(ToolError, match='"dgo" is not one of 3 classes.*did you mean "dog"'):
         verdicts(rows, CLASSES, Policy(), {"sample-17": Decision("relabel", "dgo")})
+    with pytest.raises(ToolError, match='sample-17: keep means the given label "cat", and the row says "dog"; write relabel'):
+        verdicts(rows, CLASSES, Policy(), {"sample-17": Decision("keep", "dog")})
     with pytest.raises(ToolError, match='unknown action "relable"'):
         verdicts(columns({"action": "relable"}), CLASSES, Policy())
 
@@ -100,6 +102,13 @@ def test_decisions_are_read_from_a_file(tmp_path: Path) -> None:
         "y": Decision("drop", None),
         "z": Decision("review", None),
     }
+
+
+def test_a_table_may_be_filled_in_in_part(tmp_path: Path) -> None:
+    """As `labelsieve decisions --from` reads it: a label alone says enough, and an empty row says nothing."""
+    file = tmp_path / "decisions.csv"
+    file.write_text("id,action,label\na,,\nb,,dog\nc, ,\nd,keep,\n")
+    assert read_decisions(file) == {"b": Decision("relabel", "dog"), "d": Decision("keep", None)}
 
 
 @pytest.mark.parametrize(

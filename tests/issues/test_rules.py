@@ -45,6 +45,7 @@ def judged(row: dict[str, object], **more: object) -> tuple[str, str]:
         (STRANGE, {"best": 0.1, "confidence": 0.3}, ("ambiguous", "review")),  # a third of the usual 0.9
         (STRANGE, {"best": 0.1, "confidence": 0.29}, ("like none", "drop")),
         (STRANGE, {"best": 0.1, "doubted": False, "differs": False}, ("fine", "keep")),
+        (STRANGE, {"best": 0.1, "differs": False}, ("like none", "review")),  # the networks would give this label, too
         (STRANGE, {"best": np.nan}, ("ambiguous", "review")),  # without prototypes nothing is like none
         (FINE, {"differs": True, "score": 1.0}, ("fine", "keep")),  # trusted by the user
         (FINE, {"differs": True}, ("ambiguous", "review")),  # the score trusts what the networks do not say
@@ -74,7 +75,7 @@ def test_kinds_and_actions_are_among_the_named_ones() -> None:
         draws.random(count) < 0.5,
         draws.random(count) < 0.5,
         draws.random(count) < 0.5,
-        0.3 + 0.7 * draws.random(count),
+        0.05 + 0.95 * draws.random(count),
         0.3 * draws.random(count),
         draws.random(count),
         draws.random(count) < 0.1,
@@ -84,7 +85,8 @@ def test_kinds_and_actions_are_among_the_named_ones() -> None:
     assert set(kind) <= set(rules.KINDS) and set(action) <= set(rules.ACTIONS)
     relabelled = action == "relabel"
     assert relabelled.any() and (made.agree & made.differs & made.doubted)[relabelled].all()
-    assert ((action == "drop") == (kind == "like none")).all() and ((action == "keep") == (kind == "fine")).all()
+    assert (action == "drop").any() and ((action == "drop") == ((kind == "like none") & made.differs)).all()
+    assert ((action == "keep") == (kind == "fine")).all()
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,12 @@ def test_reasons_say_what_decided(row: dict[str, object], words: str) -> None:
     kind = kinds(made)
     said = reason(made, str(kind[0]), str(actions(made, kind)[0]), 0, NAMES)
     assert words in said and said.endswith(".") and len(said) < 120
+
+
+def test_a_reason_is_one_line_whatever_classes_are_called() -> None:
+    made = signs(WRONG)
+    assert '"dog or wolf"' in reason(made, "mislabelled", "relabel", 0, ("cat\n", "dog\r\nor\twolf", "fox"))
+    assert "\n" not in reason(made, "mislabelled", "relabel", 0, ("cat\n", "dog\r\nor\twolf", "fox"))
 
 
 def test_signs_can_be_replaced_without_touching_the_rest() -> None:

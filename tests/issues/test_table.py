@@ -49,6 +49,12 @@ def test_rows_are_sorted_and_joined_by_sample(seed: int) -> None:
         assert row["is_label_issue"] == str(issues.score[i] <= 0.5 and issues.given[i] != issues.predicted[i])
 
 
+def test_nothing_has_no_sign() -> None:
+    evidence = {"score_trend": np.array([-1e-9, -0.25, 0.0, np.nan])}
+    issues = rank(list("abcd"), ["no", "yes"], np.zeros(4, int), np.full((4, 2), 0.5), np.zeros((1, 4)), 0.5, evidence=evidence)
+    assert [row["score_trend"] for row in read(issues)] == ["0.000000", "-0.250000", "0.000000", ""]
+
+
 def test_worked_out_by_hand() -> None:
     given = np.array([0, 1, 1, 0])
     probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6]])

@@ -137,6 +137,15 @@ def test_a_changes_file_beside_is_not_written_over(tmp_path: Path, run: Path) ->
     assert (tmp_path / "changes.csv").read_text() == "mine" and not (tmp_path / "labels.csv").exists()
 
 
+def test_the_data_set_and_the_list_of_changes_need_two_names(tmp_path: Path, run: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    for place in ("folder/changes.csv", "folder/../folder/changes.csv", "link/changes.csv"):
+        with pytest.raises(UsageError, match="choose another --out"):
+            apply_run(run, tmp_path / place, Policy())
+    assert not list((tmp_path / "folder").iterdir())
+
+
 def test_a_folder_as_a_table_that_train_reads(tmp_path: Path, tree: Path, run: Path) -> None:
     """Above the pictures their paths start from the table; elsewhere it says which --root goes with it."""
     (tmp_path / "else").mkdir()
@@ -230,8 +239,9 @@ def test_a_table_in_another_folder_names_its_pictures_in_full(tmp_path: Path) ->
 
 def test_a_table_wants_its_own_suffix_and_is_never_written_over(tmp_path: Path) -> None:
     file = manifest(tmp_path, ".csv", ("cat", "dog"))
-    with pytest.raises(UsageError, match=r"name a \.csv file"):
-        apply_run(tmp_path / "run", tmp_path / "new.parquet", Policy())
+    for other in ("new.parquet", "new"):
+        with pytest.raises(UsageError, match=r"name a \.csv file$"):
+            apply_run(tmp_path / "run", tmp_path / other, Policy())
     before = file.read_bytes()
     with pytest.raises(UsageError, match="it exists"):
         apply_run(tmp_path / "run", file, Policy())

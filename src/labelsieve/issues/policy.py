@@ -68,6 +68,7 @@ def verdicts(
     found = []
     for row, name in enumerate(columns["id"]):
         if name in decided:
+            _check_kept(name, decided[name], columns["given_label"][row])
             action, label, why = decided[name].action, decided[name].label, decided[name].why
         else:
             action, why = _by_policy(columns, row, policy, follow)
@@ -103,20 +104,30 @@ def _check_ids(decided: Mapping[str, Decision], ids: Sequence[str]) -> None:
             )
 
 
+def _check_kept(name: str, said: Decision, given: str) -> None:
+    if said.action == KEEP and said.label not in (None, given):
+        raise ToolError(
+            f'decisions: {name}: keep means the given label "{given}", and the row says "{said.label}"; write relabel'
+        )
+
+
 def read_decisions(path: Path) -> dict[str, Decision]:
     """{id: decision} of a CSV with the columns id, action and (for relabel; empty means the suggested one) label.
 
-    The review page's words are taken, too: accept is relabel, unsure is review.
+    The review page's words are taken, too: accept is relabel, unsure is review. A label without an action is relabel; rows that
+    decide nothing are passed over.
     """
     found: dict[str, Decision] = {}
     for number, row in enumerate(read_rows(path), 1):
-        name, action = row["id"], row["action"].strip().lower()
-        action = PAGE.get(action, action)
+        name, action, label = row["id"], row["action"].strip().lower(), row.get("label") or None
+        if not action and label is None:
+            continue
+        action = PAGE.get(action, action) or RELABEL
         if action not in ACTIONS:
             raise ToolError(
                 f'{path}: row {number}: unknown action "{row["action"]}"{suggest(action, ACTIONS)}; write {", ".join(ACTIONS)}'
             )
-        decision = Decision(action, row.get("label") or None)
+        decision = Decision(action, label)
         if found.setdefault(name, decision) != decision:
             raise ToolError(f'{path}: row {number}: "{name}" was decided otherwise above; keep one decision for each id')
     return found

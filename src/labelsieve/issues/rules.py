@@ -65,14 +65,17 @@ def kinds(signs: Signs) -> np.ndarray:
 
 
 def actions(signs: Signs, kind: np.ndarray) -> np.ndarray:
-    """(N,) of ACTIONS: keep what is fine, drop what is like none, relabel what is surely mislabelled, review the rest."""
+    """(N,) of ACTIONS: keep what is fine, drop what is like none, relabel what is surely mislabelled, review the rest.
+
+    What looks like none of the classes, and still most like the one it was given, is for a person to judge.
+    """
     sure = signs.agree & (signs.score <= RELABEL_SCORE) & (signs.confidence >= RELABEL_CONFIDENCE)
-    return np.select([kind == FINE, kind == NONE, (kind == MISLABELLED) & sure], [KEEP, DROP, RELABEL], REVIEW)
+    return np.select([kind == FINE, (kind == NONE) & signs.differs, (kind == MISLABELLED) & sure], [KEEP, DROP, RELABEL], REVIEW)
 
 
 def reason(signs: Signs, kind: str, action: str, row: int, names: Sequence[str]) -> str:
     """A short sentence on sample `row`; `names` are its given, suggested and second class."""
-    given, suggested, second = (f'"{name}"' for name in names)
+    given, suggested, second = (f'"{" ".join(name.split())}"' for name in names)
     score, sure, next_best = signs.score[row], signs.confidence[row], signs.second_confidence[row]
     if kind == FINE and signs.excused[row] and signs.differs[row]:
         return f"The networks say {suggested} ({sure:.2f}), but they err here more often than labels do (score {score:.2f})."

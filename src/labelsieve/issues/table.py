@@ -39,6 +39,7 @@ COLUMNS: dict[str, type] = {
     "predicted_label": str,
     "decided": str,
 }
+NOTHING = 5e-7  # what six decimals round to zero, and would write as -0.000000
 ADDED = {"decided": ""}  # columns that older files do not have, and what stands for them
 EVIDENCE = (
     "chance_by_prototype",
@@ -137,7 +138,7 @@ class LabelIssues:
 def _text(value: Any) -> str:
     """Numbers with six decimals, empty where they are not finite."""
     if isinstance(value, float):
-        return f"{value:.6f}" if np.isfinite(value) else ""
+        return (f"{value:.6f}" if abs(value) >= NOTHING else "0.000000") if np.isfinite(value) else ""
     return str(value)
 
 

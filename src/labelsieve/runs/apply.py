@@ -149,6 +149,8 @@ def layout_of(source: str, options: PictureOptions) -> Layout | None:
 
 def refuse(out: Path, changes: Path, source: str) -> None:
     """A `UsageError` where anything would be written over, or into the source."""
+    if os.path.realpath(out) == os.path.realpath(changes):
+        raise UsageError(f"{out}: {CHANGES} is what the list of changes is called, which is written beside; choose another --out")
     if os.path.lexists(out):
         raise UsageError(f"{out}: it exists, and nothing is written over; choose another --out")
     if os.path.lexists(changes):
@@ -193,7 +195,8 @@ def _writer(layout: Layout | None, source: str, out: Path, options: PictureOptio
             return _table
         if suffix == ".csv":
             return _manifest if layout.has_pictures else _labels
-        raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file, or a .csv for ids, paths and labels")
+        also = "" if wanted == ".csv" else ", or a .csv for ids, paths and labels"
+        raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file{also}")
     forms: dict[str, Write] = {".csv": _labels}
     if layout is not None and layout.path.suffix.lower() == ".npy":
         beside = labels_beside(layout.path, options).suffix.lower()
