@@ -1,7 +1,7 @@
 """Each label format holds every sample once, in the form its own tool documents; cleanlab reads its files back itself."""
 
-import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError
 from labelsieve.exports.album import Album
 from labelsieve.exports.export import export_run
@@ -111,12 +113,36 @@ def test_labelstudios_tasks_fit_the_configuration_beside_them(run: Path) -> None
 
 def test_huggingfaces_table_names_files_beside_it(run: Path) -> None:
     out = export_run(run, "huggingface").path
-    with (out / "train" / "metadata.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = [json.loads(line) for line in (out / "train" / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
     assert list(rows[0])[:2] == ["file_name", "label"] and len(rows) == 48
-    assert {row["file_name"] for row in rows} == {path.name for path in (out / "train").iterdir()} - {"metadata.csv"}
+    assert {row["file_name"] for row in rows} == {path.name for path in (out / "train").iterdir()} - {"metadata.jsonl"}
     by_id = {row["id"]: row for row in issues(run)}
     assert all(by_id[row["id"]]["given_label"] == row["label"] for row in rows)
+
+
+def test_huggingfaces_table_keeps_texts_that_look_like_numbers_or_nothing(tmp_path: Path) -> None:
+    """Its library reads metadata with pandas, which guesses the types of a CSV's columns; texts in JSON stay texts."""
+    found, album = two_files(tmp_path, ("007", "null"))
+    out = tmp_path / "out"
+    out.mkdir()
+    huggingface_files(replace(found, ids=("00012", "NA")), album, out)
+    rows = [json.loads(line) for line in (out / "train" / "metadata.jsonl").read_text().splitlines()]
+    assert [(row["id"], row["label"]) for row in rows] == [("00012", "007"), ("NA", "null")]
+    listing = list_pictures(recognise(out, PictureOptions()), PictureOptions())
+    assert list(listing.classes) == ["007", "null"] and list(listing.ids) == ["00012", "NA"]
+
+
+def test_a_picture_that_is_gone_is_never_another_ones(run: Path, tmp_path: Path) -> None:
+    """Rows shift when one is taken out of the data."""
+    arrays = pictures() | {"ids": np.array([f"{row:05d}" for row in range(48)])}
+    by_row = {name: values[1:] if name in ("images", "labels", "ids") else values for name, values in arrays.items()}
+    np.savez(tmp_path / "fewer.npz", **by_row)
+    config = tiny_config(f"arrays:{tmp_path / 'fewer.npz'}", data__noise="none")
+    sheet = read_sheet(RunFolder.open(run))
+    album = Album(config, sheet.ids, sheet.paths)
+    assert (album.pixels(5)[0] == arrays["images"][5]).all()
+    with pytest.raises(ToolError, match='"00000" is no longer there'):
+        album.put(0, tmp_path)
 
 
 def two_files(tmp_path: Path, classes: tuple[str, ...]) -> tuple[Sheet, Album]:
@@ -129,7 +155,7 @@ def two_files(tmp_path: Path, classes: tuple[str, ...]) -> tuple[Sheet, Album]:
         ("x", "y"), classes, np.array([0, 1]), np.array([1, 1]), np.array([0.9, 0.8]), np.array([0.1, 0.9]),
         np.array([True, False]), ("a b.PNG", "c.png"), np.array([0, 1]),
     )  # fmt: skip
-    return found, Album(tiny_config(f"pictures:{root}"), found.paths)
+    return found, Album(tiny_config(f"pictures:{root}"), found.ids, found.paths)
 
 
 def test_samples_that_are_files_are_linked_and_stay_untouched(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The pictures of an export: links to the user's files where samples are files, PNG files of the pixels where they are not."""
 
 import shutil
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +15,14 @@ from labelsieve.runs.config import Config
 
 
 class Album:
-    """Puts the picture of a sample into a folder, under its row's number; the data are opened only when pixels are needed."""
+    """Puts the picture of a sample into a folder, under its row's number; the data are opened only when pixels are needed.
 
-    def __init__(self, config: Config, paths: tuple[str, ...]) -> None:
-        self.config, self.paths = config, paths
+    `ids` and `paths` (N,) are the run's: the data may have lost rows since.
+    """
+
+    def __init__(self, config: Config, ids: Sequence[str], paths: Sequence[str]) -> None:
+        self.config, self.ids, self.paths = config, ids, paths
         self.root = root_of(config)
-        self.pixels: np.ndarray | None = None
         self.has_links = False
 
     def put(self, row: int, folder: Path) -> str:
@@ -27,7 +31,7 @@ class Album:
         if original is not None:
             self._link(original, folder / name)
             return name
-        picture(self._pixels()[row]).save(folder / name)
+        picture(self.pixels(row)).save(folder / name)
         return name
 
     def _link(self, original: Path, place: Path) -> None:
@@ -53,15 +57,24 @@ class Album:
         path = (self.root or Path()) / self.paths[row]
         return path.absolute() if path.is_file() else None
 
-    def _pixels(self) -> np.ndarray:
-        if self.pixels is None:
-            images = rows_for(self.config).data.images
-            if images.ndim != 4:
-                raise ToolError(
-                    f"{self.config.data.source}: these are vectors, which have no pictures to show; use --to cleanlab"
-                )
-            self.pixels = images.numpy()
-        return self.pixels
+    def pixels(self, row: int) -> np.ndarray:
+        """Bytes (C, H, W) of a sample, found by its id."""
+        images, place = self._opened
+        if self.ids[row] not in place:
+            raise ToolError(
+                f'{self.config.data.source}: "{self.ids[row]}" is no longer there, and every picture of the run is needed; '
+                f"put it back, or train anew"
+            )
+        found: np.ndarray = images[place[self.ids[row]]]
+        return found
+
+    @cached_property
+    def _opened(self) -> tuple[np.ndarray, dict[str, int]]:
+        """The data as they are now, (M, C, H, W), and where each id is."""
+        data = rows_for(self.config).data
+        if data.images.ndim != 4:
+            raise ToolError(f"{self.config.data.source}: these are vectors, which have no pictures to show; use --to cleanlab")
+        return data.images.numpy(), {name: row for row, name in enumerate(data.ids)}
 
 
 def root_of(config: Config) -> Path | None:

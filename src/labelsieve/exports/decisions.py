@@ -4,6 +4,8 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
+
 from labelsieve.decisions.incoming import Sample, entries
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.decisions.state import states
@@ -65,9 +67,9 @@ class _Addresses:
     """A sample's picture as `export --to labelstudio` names it, so that the same served folder shows it."""
 
     def __init__(self, folder: RunFolder, found: Findings) -> None:
-        paths = found.columns["path"]
-        by_row = dict(zip(found.order.tolist(), paths))
-        self.album = Album(folder.read_config(), tuple(by_row[row] for row in range(len(paths))))
+        back = np.argsort(found.order, kind="stable").tolist()
+        ids, paths = ([found.columns[name][row] for row in back] for name in ("id", "path"))
+        self.album = Album(folder.read_config(), ids, paths)
         self.row = dict(zip(found.columns["id"], found.order.tolist()))
 
     def __call__(self, name: str) -> str:

@@ -62,7 +62,7 @@ def export_run(path: Path, target: str, out: Path | None = None, pixels: str = "
             out, lambda draft: label_files.cleanlab_files(found, lambda: _probabilities(path, config, found.ids), draft)
         )
         return Exported(out, words)
-    album = Album(config, found.paths)
+    album = Album(config, found.ids, found.paths)
     atomic.write_folder(out, lambda draft: LABELS[target](found, album, draft))
     if album.has_links and target == "huggingface":
         words += f"; pictures are links to the old files: labelsieve inspect {shlex.quote(str(out))} {FLAGS['outside']}"

@@ -13,9 +13,6 @@ from labelsieve.exports.album import Album
 from labelsieve.exports.sheet import Sheet
 from labelsieve.version import __version__
 
-# What the columns that are ours are called in every format.
-FACTS = ("id", "given_label", "suggested_label", "suggested_confidence", "label_score", "is_label_issue")
-
 
 def cleanlab_files(found: Sheet, probabilities: Callable[[], np.ndarray], folder: Path) -> None:
     """`labels.npy` (N,) and `pred_probs.npy` (N, K), the two arguments of cleanlab's functions, and `label_issues.csv`.
@@ -88,21 +85,22 @@ def choice(control: str, value: str) -> dict[str, Any]:
 
 
 def huggingface_files(found: Sheet, album: Album, folder: Path) -> None:
-    """An imagefolder for `datasets.load_dataset("imagefolder", data_dir=DIR)`: `train/metadata.csv` and the pictures beside it.
+    """An imagefolder for `datasets.load_dataset("imagefolder", data_dir=DIR)`: `train/metadata.jsonl` and the pictures beside it.
 
-    Columns: `file_name` as the library wants it, `label` (the given one, as the user wrote it), and ours.
+    Fields: `file_name` as the library wants it, `label` (the given one, as the user wrote it), and ours. Not a CSV, of which
+    the library would read an id such as 007 as a number, and a class called null as none.
     """
     media = folder / "train"
     media.mkdir()
-    rows = []
-    for row in range(len(found.ids)):
-        fact = facts(found, row)
-        rows.append((album.put(row, media), fact["given_label"], *(fact[name] for name in FACTS if name != "given_label")))
-    write_csv(media / "metadata.csv", ("file_name", "label", *(name for name in FACTS if name != "given_label")), rows)
+    with (media / "metadata.jsonl").open("w", encoding="utf-8", newline="") as file:
+        for row in range(len(found.ids)):
+            fact = facts(found, row)
+            named = {"file_name": album.put(row, media), "label": fact.pop("given_label")}
+            file.write(json.dumps(named | fact, ensure_ascii=False) + "\n")
 
 
 def facts(found: Sheet, row: int) -> dict[str, Any]:
-    """What every format says of a sample, by `FACTS`."""
+    """What every format says of a sample, under the names of issues.csv."""
     return {
         "id": found.ids[row],
         "given_label": found.classes[found.given[row]],
