@@ -290,9 +290,11 @@ def test_evaluate_takes_any_labelled_layout_and_matches_classes_by_name(tmp_path
     assert none.code == 1 and "no test pictures" in none.err
 
 
-def test_evaluating_on_the_training_pictures_is_said(shell: Shell, trained: Path, pictures: Path) -> None:
-    answer = shell("evaluate", trained, pictures)
-    assert answer.code == 0 and "trained on these very pictures" in answer.out
+def test_evaluating_on_the_training_pictures_is_said(shell: Shell, trained: Path, pictures: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(pictures)
+    for place in (pictures, tmp_path / "link"):
+        answer = shell("evaluate", trained, place)
+        assert answer.code == 0 and "trained on these very pictures" in answer.out
 
 
 def test_vectors_by_their_plain_path(tmp_path: Path, shell: Shell, trained: Path) -> None:

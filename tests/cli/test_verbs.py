@@ -1,7 +1,9 @@
 """Each verb does what it says: train, resume, evaluate, presets, doctor, --version, --help, --dry-run."""
 
+import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +82,23 @@ def test_train_makes_a_whole_folder_and_says_where(tmp_path: Path, shell: Shell,
     assert f"done: {out}" in answer.out
     assert "epoch 1/2" in answer.out and "loss" in answer.out and "accuracy" in answer.out and "clean" in answer.out
     assert all(path.stat().st_mode & 0o444 for path in out.rglob("*"))
+
+
+def test_the_terminal_says_what_card_and_list_say(tmp_path: Path, shell: Shell, source: str) -> None:
+    answer = shell("train", source, "--out", tmp_path / "run", *TINY)
+    with (tmp_path / "run" / "issues.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    issues = [row["action"] for row in rows if row["is_label_issue"] == "True"]
+    listed = f"{len(issues)} of {len(rows)} {'is' if len(issues) == 1 else 'are'} listed as issues"
+    assert issues and listed in answer.out
+    assert all(f"{issues.count(action)} to {action}" in answer.out for action in set(issues))
+    share = re.search(r"about ([\d.]+ %) of the labels seem to be wrong", answer.out)
+    assert share and share[1] in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_plain_training_names_no_list_that_is_not_there(tmp_path: Path, shell: Shell, source: str) -> None:
+    answer = shell("train", source, "--out", tmp_path / "run", "--method", "ce", *TINY)
+    assert answer.code == 0 and ("issues.csv" in answer.out) == (tmp_path / "run" / "issues.csv").exists()
 
 
 def test_an_existing_run_is_never_overwritten(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:

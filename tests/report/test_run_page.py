@@ -67,6 +67,28 @@ def test_it_says_what_was_found(read_page: Reader) -> None:
     assert "labelsieve apply RUN --out NEW" in said and "All 2 settings" in said and "torch" in said
 
 
+def test_what_is_to_review_and_no_issue_is_said(read_page: Reader) -> None:
+    assert "2 of those to review are no issues" in words(read_page, made(unlisted=2))
+    assert "One of those to review is no issue:" in words(read_page, made(unlisted=1))
+    assert "of those to review" not in words(read_page, made())
+
+
+def test_a_share_is_whole_only_where_none_is_expected_to_be_right(read_page: Reader) -> None:
+    chances = Chances(np.where(np.arange(300) < 60, 0.998, 0.0), np.zeros((0, 300)))
+    said = words(read_page, made(expected=expected_yield(chances, np.arange(300))))
+    assert "20 (20 to 20) over 99 %" in " ".join(said.split()) or "20 (20 to 20)over 99 %" in said
+    chances = Chances(np.where(np.arange(300) < 60, 1.0, 0.0), np.zeros((0, 300)))
+    assert "over 99 %" not in words(read_page, made(expected=expected_yield(chances, np.arange(300))))
+
+
+def test_what_is_really_wrong_is_counted_in_the_lists_order() -> None:
+    """Equal scores, as six decimals make many, are listed by what the networks say; then the chart goes by it, too."""
+    wrong, score = np.arange(300) >= 240, np.full(300, 0.02)
+    first = run_page(made(wrong=wrong, score=score, order=np.arange(300)[::-1]))
+    last = run_page(made(wrong=wrong, score=score, order=np.arange(300)))
+    assert first != last and last == run_page(made(wrong=wrong, score=score))
+
+
 def test_more_than_two_hundred_issues_name_two_hundred(read_page: Reader) -> None:
     is_issue = np.arange(300) < 250
     assert "Check the first 200 of the list" in words(read_page, made(is_issue=is_issue))

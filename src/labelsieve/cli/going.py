@@ -9,6 +9,7 @@ from labelsieve.cli.looking import Looking, say_rows
 from labelsieve.cli.progress import follow, say_summary
 from labelsieve.cli.rounds import say_rounds
 from labelsieve.errors import UsageError
+from labelsieve.issues.rules import ACTIONS
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
@@ -62,11 +63,24 @@ def finish(run: Run, limit: float | None) -> None:
     if done:
         say_summary(run)
         if run.folder.issues.exists():
-            for caution in cautions(read_findings(run.folder), read_record(run.folder)):
-                console.print(f"caution: {caution}", style="yellow", markup=False)
+            _say_findings(run.folder)
         if run.rows.decided is not None:
             say_rounds(rounds(run.folder))
-        console.print(f"done: {path}; most suspicious labels first in {run.folder.issues}")
+        listed = f"; most suspicious labels first in {run.folder.issues}" if run.folder.issues.exists() else ""
+        console.print(f"done: {path}{listed}")
     else:
         console.print(f"stopped after epoch {run.epoch} of {run.parts.recipe.epochs}; go on with:")
         console.print(f"  labelsieve resume {shlex.quote(str(path))}")
+
+
+def _say_findings(folder: RunFolder) -> None:
+    """How many labels seem wrong, what to do about those that are listed, and when not to trust it; as card and report say."""
+    found = read_findings(folder)
+    share, issues = found.share, int(found.is_issue.sum())
+    actions = ", ".join(f"{found.issue_actions[name]:,} to {name}" for name in ACTIONS if found.issue_actions[name])
+    console.print(
+        f"about {100 * share.share:.1f} % of the labels seem to be wrong ({100 * share.low:.1f} to {100 * share.high:.1f} %); "
+        f"{issues:,} of {len(found.score):,} {'is' if issues == 1 else 'are'} listed as issues{': ' if actions else ''}{actions}"
+    )
+    for caution in cautions(found, read_record(folder)):
+        console.print(f"caution: {caution}", style="yellow")

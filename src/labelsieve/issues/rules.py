@@ -27,6 +27,14 @@ KEEP, RELABEL, REVIEW, DROP = "keep", "relabel", "review", "drop"
 ACTIONS = (KEEP, RELABEL, REVIEW, DROP)
 
 
+def unlisted_words(count: int) -> str:
+    """Why there is more to review than issues; empty where there is not."""
+    if not count:
+        return ""
+    which = "One of those to review is no issue" if count == 1 else f"{count:,} of those to review are no issues"
+    return f"{which}: networks and score contradict each other there."
+
+
 @dataclass(frozen=True, eq=False)
 class Signs:
     """What the rules look at, (N,) each. `best_chance` is NaN where there are no prototypes."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from labelsieve.issues.estimate import HOW, LIMITED, Share, Yield
+from labelsieve.issues.rules import unlisted_words
 from labelsieve.report.charts import Band, Curve, Group, heat_map, histogram, line_chart
 from labelsieve.report.markup import element, escape, percent
 from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, steps, table
@@ -65,7 +66,9 @@ class RunReport:
     is_issue: np.ndarray
     actions: dict[str, int]
     kinds: dict[str, int]
+    unlisted: int = 0  # labels to review that are no issues
     wrong: np.ndarray | None = None
+    order: np.ndarray | None = None  # (N,) samples as listed; None: by their scores
     early: tuple[float, float, float] | None = None  # the estimate after the warm-up: share, low, high
     limited: bool = False  # no more are listed than neighbours say are wrong
     accuracy: float | None = None  # percent on test pictures, last epoch
@@ -127,7 +130,7 @@ def _found(data: RunReport) -> str:
         pairs.append((percent(float(data.wrong.mean())), "of the labels are known to be wrong"))
     rows = [(name, f"{number:,}", MEANING[name]) for name, number in data.actions.items()]
     kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
-    notes = [LIMITED if data.limited else HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
+    notes = [unlisted_words(data.unlisted), LIMITED if data.limited else HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
     actions = table(("Suggested", "Labels", "Because"), rows, words=(0, 2))
     warned = "".join(paragraph(caution, "caution") for caution in data.cautions)
     return (
@@ -181,7 +184,8 @@ def _yield(data: RunReport) -> str:
     x, y = found.checked[near], found.expected[near]
     curves = [Curve("expected", x, y, between=(found.low[near], found.high[near]))]
     if data.wrong is not None:
-        real = np.concatenate([[0], data.wrong[np.argsort(data.score, kind="stable")].cumsum()])
+        order = np.argsort(data.score, kind="stable") if data.order is None else data.order
+        real = np.concatenate([[0], data.wrong[order].cumsum()])
         curves.append(Curve("really wrong", x, real[x.astype(int)]))
     chart = figure(
         lambda width: line_chart(
@@ -201,7 +205,12 @@ def _yield(data: RunReport) -> str:
 
 def _milestone(found: Yield, place: int) -> tuple[str, str]:
     expected, low, high = found.at(place)
-    return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", percent(expected / place, 0)
+    return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", _share_of(expected / place)
+
+
+def _share_of(share: float) -> str:
+    """Not 100 % where some are expected to be right."""
+    return "over\u00a099\u00a0%" if 0.995 <= share < 1 else percent(share, 0)
 
 
 def _end_of_interest(data: RunReport) -> int:

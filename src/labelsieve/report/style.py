@@ -122,7 +122,8 @@ _NARROW = """
   .stack tbody th { font-weight: 650; }
   .stack tbody th[data-label]::before { content: attr(data-label) ": "; color: var(--muted); font-weight: 400; }
   .stack td { display: flex; justify-content: space-between; gap: 1rem; }
-  .stack td::before { content: attr(data-label); color: var(--muted); font-weight: 400; text-align: left; }
+  .stack td::before { content: attr(data-label); flex: 0 0 auto; max-width: 55%; color: var(--muted); font-weight: 400;
+    text-align: left; }
 }
 """
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labelsieve.issues.estimate import HOW, LIMITED
-from labelsieve.issues.rules import ACTIONS, KINDS
+from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.runs import atomic
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
@@ -91,9 +91,10 @@ def _labels(found: Findings) -> str:
     issues = int(found.is_issue.sum())
     actions = ", ".join(f"{action} {found.count('action', action):,}" for action in ACTIONS)
     kinds = ", ".join(f"{kind} {found.count('kind', kind):,}" for kind in KINDS)
+    more = f". {unlisted_words(found.unlisted)}" if found.unlisted else ""
     return (
         f"## Labels\n\n`issues.csv` has a row for every sample, most suspicious first; {issues:,} are marked as issues.\n\n"
-        f"- suggested actions: {actions}\n- kinds: {kinds}"
+        f"- suggested actions: {actions}{more}\n- kinds: {kinds}"
     )
 
 

@@ -1,5 +1,6 @@
 """The accuracy of a finished model on labelled pictures: a run and data of any kind go in, percentages come out."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -47,10 +48,16 @@ def evaluate_model(
         "split": found.split,
         "pictures": len(found.held.labels),
         "left_out": len(found.left_out),
-        "trained_on": found.split == "all" and source == trained_on,
+        "trained_on": found.split == "all" and source is not None and _same_place(source, trained_on),
         "accuracy": measured(model, found.held),
         "also": {name: measured(model, held) for name, held in also.items()},
     }
+
+
+def _same_place(one: str, other: str) -> bool:
+    """Whether two sources name the same data, be it through a link."""
+    (name, _, path), (second, _, place) = one.partition(":"), other.partition(":")
+    return name == second and os.path.realpath(path) == os.path.realpath(place)
 
 
 def _for_data(config: Config, data: str, said: Mapping[str, Any]) -> Config:

@@ -1,6 +1,7 @@
 """A run folder that has divided its labels goes in; what it found comes out, per sample and as estimates. No training here."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from labelsieve.decisions.decision import LABELLING
 from labelsieve.errors import ToolError
 from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, limited, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
+from labelsieve.issues.rules import REVIEW
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.lengths import epochs_of
@@ -57,6 +59,16 @@ class Findings:
 
     def count(self, column: str, value: Any) -> int:
         return self.columns[column].count(value)
+
+    @cached_property
+    def issue_actions(self) -> Counter[str]:
+        """How many of the issues are to be relabelled, reviewed, dropped."""
+        return Counter(action for action, issue in zip(self.columns["action"], self.columns["is_label_issue"]) if issue)
+
+    @property
+    def unlisted(self) -> int:
+        """Labels to review that are no issues: score and networks contradict each other there."""
+        return self.count("action", REVIEW) - self.issue_actions[REVIEW]
 
 
 @dataclass(frozen=True)

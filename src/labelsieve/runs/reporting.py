@@ -52,6 +52,8 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
         is_issue=found.is_issue,
         actions={name: found.count("action", name) for name in ACTIONS},
         kinds={name: found.count("kind", name) for name in KINDS},
+        unlisted=found.unlisted,
+        order=found.order,
         wrong=wrong,
         accuracy=record.accuracies[-1][1] if record.accuracies else None,
         corners=_corners(found, rows, wrong) if rows is not None and rows.data.images.ndim == 4 else (),

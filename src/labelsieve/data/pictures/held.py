@@ -17,6 +17,7 @@ from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, 
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.data.pictures.survey import Plan, Progress
+from labelsieve.data.trust import quoted
 from labelsieve.errors import ToolError, suggest
 
 
@@ -88,7 +89,7 @@ def matched(labels: np.ndarray, theirs: Sequence[str], ours: Sequence[str], plac
     if strange:
         more = f" ({len(strange)} such classes)" if len(strange) > 1 else ""
         raise ToolError(
-            f'{place}: the class "{strange[0]}" is not one of the {len(ours)} that this model knows'
+            f"{place}: the class {quoted(strange[0])} is not one of the {len(ours)} that this model knows"
             f"{suggest(strange[0], ours)}{more}; it knows {_listed(ours)}"
         )
     number = {name: k for k, name in enumerate(ours)}
@@ -109,4 +110,4 @@ def _split_name(listing: Listing) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return ", ".join(map(quoted, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
