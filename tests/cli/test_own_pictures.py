@@ -305,9 +305,10 @@ def test_vectors_by_their_plain_path(tmp_path: Path, shell: Shell, trained: Path
     assert seen.code == 0 and "network: mlp" in seen.out and "embeddings" in seen.out and "weak views" not in seen.out
     run = tmp_path / "run"
     answer = shell("train", tmp_path / "v.npz", "--out", run, *QUICK)
-    assert answer.code == 0, answer.err
+    assert answer.code == 0 and ": 60 vectors, 3 classes" in answer.out, answer.err
     measured = shell("evaluate", run, tmp_path / "v.npz")
-    assert measured.code == 0 and "60 labelled" in measured.out
+    assert measured.code == 0 and "60 labelled vectors" in measured.out and "these very vectors" in measured.out
+    assert "test vectors" in (run / "README.md").read_text() and "test pictures" not in (run / "README.md").read_text()
     pictures = shell("predict", run, tmp_path / "x.png")
     assert pictures.code == 1 and "vectors of 12 numbers" in pictures.err and not pictures.out
     other = shell("evaluate", trained, tmp_path / "v.npz")

@@ -16,6 +16,7 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision, Policy
+from labelsieve.runs import apply as apply_module
 from labelsieve.runs.apply import Applied, apply_run
 from runs.made_runs import made_run
 
@@ -144,6 +145,17 @@ def test_the_data_set_and_the_list_of_changes_need_two_names(tmp_path: Path, run
         with pytest.raises(UsageError, match="choose another --out"):
             apply_run(run, tmp_path / place, Policy())
     assert not list((tmp_path / "folder").iterdir())
+
+
+def test_a_data_set_without_its_list_of_changes_is_not_left(tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> None:
+        raise ToolError("disk full")
+
+    (tmp_path / "there").mkdir()
+    monkeypatch.setattr(apply_module.atomic, "write_text", full)
+    with pytest.raises(ToolError, match="disk full"):
+        apply_run(run, tmp_path / "there" / "labels.csv", Policy())
+    assert not list((tmp_path / "there").iterdir())
 
 
 def test_a_folder_as_a_table_that_train_reads(tmp_path: Path, tree: Path, run: Path) -> None:

@@ -42,6 +42,7 @@ def evaluate(
     from labelsieve.cli.console import console
     from labelsieve.cli.looking import Looking
     from labelsieve.runs.evaluate import evaluate_model
+    from labelsieve.runs.findings import things_of
 
     said = picture_settings(image_column, label_column, id_column, root, None, None, None, False, encoding)
     said = {key: value for key, value in said.items() if value is not None} | data_settings(settings, "evaluate")
@@ -63,11 +64,13 @@ def evaluate(
     for name, value in result["accuracy"].items():
         table.add_row(words[name], f"{value:.2f} %")
     what = "labelled" if result["split"] == "all" else result["split"]
-    console.print(f"accuracy on {result['pictures']} {what} pictures of {result['data']}")
+    console.print(f"accuracy on {result['pictures']} {what} {things_of(result['data'])} of {result['data']}")
     console.print(table)
     for name, found in result["also"].items():
         console.print(f"accuracy on {name}: " + ", ".join(f"{words[key]} {value:.2f} %" for key, value in found.items()))
     if result["left_out"]:
         console.print(f"left out: {result['left_out']:,} pictures that could not be read", style="yellow")
     if result["trained_on"]:
-        console.print("note: the run was trained on these very pictures, and their labels may be wrong", style="yellow")
+        console.print(
+            f"note: the run was trained on these very {things_of(result['data'])}, and their labels may be wrong", style="yellow"
+        )

@@ -10,6 +10,7 @@ from labelsieve.data.pictures.options import FLAGS
 FEW_SAMPLES, FEW_OF_CLASS, UNEVEN, MANY_CLASSES = 500, 20, 20, 10
 RARE, OFTEN = 3, 20  # a class of at most RARE samples may be another's misspelling that has OFTEN times as many
 CLOSE, MOST_NAMED = 0.75, 10
+FORMULA = ("=", "+", "-", "@")  # how a cell begins that is computed
 NO_LABEL = ("nan", "n/a", "na", "null", "none")
 
 
@@ -23,7 +24,8 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
 
     Said for fewer than two classes; fewer than 500 samples in all; classes with fewer than 20 samples; a largest class 20
     times the smallest or more; and, where every class is that small, that ranking is all that can be expected. Classes whose
-    names are alike, rare ones that look like the misspelt name of another, and names that may stand for no label come last.
+    names are alike, rare ones that look like the misspelt name of another, names that may stand for no label and names that look
+    like formulas come last.
     """
     counts = {name: count for name, count in counts.items() if count}
     samples = sum(counts.values())
@@ -52,6 +54,26 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     for one, other in islice(_alike(counts), MOST_NAMED):
         yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one; if so, write them alike"
     yield from _stand_ins(counts)
+    yield from _formulas(counts)
+
+
+def _formulas(counts: Mapping[str, int]) -> Iterator[str]:
+    """Names are written as they are, for they are read back; a spreadsheet computes some of them."""
+    found = [name for name in counts if name[:1] in FORMULA and len(name) > 1 and not _is_number(name)]
+    if found:
+        others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield (
+            f"the class {quoted(found[0])}{others} looks like a formula to a spreadsheet; when you open issues.csv in one, "
+            f"import its columns as text"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _stand_ins(counts: Mapping[str, int]) -> Iterator[str]:

@@ -71,8 +71,10 @@ class RunReport:
     order: np.ndarray | None = None  # (N,) samples as listed; None: by their scores
     early: tuple[float, float, float] | None = None  # the estimate after the warm-up: share, low, high
     limited: bool = False  # no more are listed than neighbours say are wrong
-    accuracy: float | None = None  # percent on test pictures, last epoch
+    accuracy: float | None = None  # percent on test samples, last epoch
+    things: str = "pictures"  # what samples are called
     corners: Sequence[Corner] = ()
+    unshown: int = 0  # classes with issues that are in no corner
     suspects: Sequence[Sequence[str]] = ()
     curves: Sequence[tuple[str, str, Sequence[Curve]]] = ()
     warmup: int = 0
@@ -125,7 +127,7 @@ def _found(data: RunReport) -> str:
     if data.decided:
         pairs.append((f"{data.decided:,}", "labels decided by people before: taken as right, and not listed"))
     if data.accuracy is not None:
-        pairs.append((percent(data.accuracy / 100), "accuracy on test pictures, last epoch"))
+        pairs.append((percent(data.accuracy / 100), f"accuracy on test {data.things}, last epoch"))
     if data.wrong is not None:
         pairs.append((percent(float(data.wrong.mean())), "of the labels are known to be wrong"))
     rows = [(name, f"{number:,}", MEANING[name]) for name, number in data.actions.items()]
@@ -219,9 +221,20 @@ def _end_of_interest(data: RunReport) -> int:
 
 
 def _by_class(data: RunReport) -> str:
-    order = sorted(range(len(data.classes)), key=lambda k: (-data.shares[k].share, k))[:MOST_ROWS]
-    rows = []
-    for k in order:
+    header = ("Given label", "Samples", "Wrong, estimated", "Interval", "Listed", "Most often suggested")
+    rows = _class_rows(data)
+    first, left = rows[:MOST_ROWS], rows[MOST_ROWS:]
+    shown = table(header, first, words=(0, 5))
+    if not left:
+        return shown
+    which = f"{len(left):,} classes with a lower estimate" if len(left) > 1 else "1 class with a lower estimate"
+    return shown + element("details", element("summary", which), table(header, left, words=(0, 5)))
+
+
+def _class_rows(data: RunReport) -> list[tuple[str | None, ...]]:
+    """Those of which most seems wrong first."""
+    rows: list[tuple[str | None, ...]] = []
+    for k in sorted(range(len(data.classes)), key=lambda k: (-data.shares[k].share, k)):
         other = int(data.matrix[k].argmax()) if data.matrix[k].any() else None
         rows.append(
             (
@@ -233,10 +246,7 @@ def _by_class(data: RunReport) -> str:
                 None if other is None else f"{data.classes[other]} ({int(data.matrix[k, other]):,})",
             )
         )
-    header = ("Given label", "Samples", "Wrong, estimated", "Interval", "Listed", "Most often suggested")
-    left = len(data.classes) - len(order)
-    more = paragraph(f"{left:,} classes with a lower estimate are not shown.", "note") if left else ""
-    return table(header, rows, words=(0, 5)) + more
+    return rows
 
 
 def _pairs(data: RunReport) -> str:
@@ -251,7 +261,7 @@ def _pairs(data: RunReport) -> str:
 def _suspects(data: RunReport) -> str:
     words = "Most suspicious first; a low score is a strong doubt. The whole list is in issues.csv."
     if data.corners:
-        parts = [paragraph(words)]
+        parts = [paragraph(words + _unshown(data))]
         for corner in data.corners:
             more = element("small", f"{corner.listed:,} listed, {len(corner.suspects):,} shown")
             parts.append(element("h3", f"Given {escape(corner.name)} ", more) + gallery(corner.suspects))
@@ -259,6 +269,14 @@ def _suspects(data: RunReport) -> str:
     if data.suspects:
         return paragraph(words) + table(("Id", "Given", "Suggested", "Score"), data.suspects, words=(0, 1, 2))
     return paragraph("No label is listed as an issue.", "note")
+
+
+def _unshown(data: RunReport) -> str:
+    if not data.unshown:
+        return ""
+    shown = len(data.corners)
+    more = "1 class more has issues" if data.unshown == 1 else f"{data.unshown:,} classes more have issues"
+    return f" Shown are the {shown:,} classes of which most seems wrong; {more}."
 
 
 def _histograms(data: RunReport) -> str:

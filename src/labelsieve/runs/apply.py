@@ -349,7 +349,11 @@ def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
     with atomic.disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_file(out, write)
-    atomic.write_text(out.parent / CHANGES, changes)
+    try:
+        atomic.write_text(out.parent / CHANGES, changes)
+    except BaseException:  # half of it would stand in the way of the next try
+        out.unlink(missing_ok=True)
+        raise
 
 
 def _missing(job: Job, there: set[str]) -> tuple[str, ...]:

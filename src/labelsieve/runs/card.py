@@ -116,35 +116,34 @@ def _model(found: Findings, record: Record) -> str:
 
 
 def _measured(record: Record) -> str:
-    accuracies, final = record.accuracies, record.final
+    accuracies, final, things = record.accuracies, record.final, record.things
     lines = []
     if "chosen_epoch" in final:
-        lines.append((f"accuracy on validation pictures, epoch {final['chosen_epoch']}", f"{final['chosen_validation']:.2f} %"))
-        lines += [("accuracy of that epoch on test pictures", f"{accuracies[-1][1]:.2f} %")] if accuracies else []
+        lines.append((f"accuracy on validation {things}, epoch {final['chosen_epoch']}", f"{final['chosen_validation']:.2f} %"))
+        lines += [(f"accuracy of that epoch on test {things}", f"{accuracies[-1][1]:.2f} %")] if accuracies else []
     elif accuracies:
         best = max(value for _, value in accuracies)
-        lines.append(("accuracy on test pictures, last epoch", f"{accuracies[-1][1]:.2f} %"))
-        lines.append(("the same, best epoch (chosen on the test pictures, so it flatters)", f"{best:.2f} %"))
+        lines.append((f"accuracy on test {things}, last epoch", f"{accuracies[-1][1]:.2f} %"))
+        lines.append((f"the same, best epoch (chosen on the test {things}, so it flatters)", f"{best:.2f} %"))
     lines += _further(record)
     for name, words in MEASURES.items():
         values = [value for value in final.get(name) or () if value is not None]
         if values:
             lines.append((f"{words}, network by network", ", ".join(f"{value:.4f}" for value in values)))
     if not lines:
-        return "## Measured\n\nNothing could be measured: there were neither test pictures nor true labels."
-    missing = "" if accuracies else "\n\nThere were no test pictures, so no accuracy was measured."
+        return f"## Measured\n\nNothing could be measured: there were neither test {things} nor true labels."
+    missing = "" if accuracies else f"\n\nThere were no test {things}, so no accuracy was measured."
     return f"## Measured\n\n{_table(('', ''), lines)}{missing}"
 
 
 def _further(record: Record) -> list[tuple[str, str]]:
     """Top 5, and test sets beside the first, by the last epoch that measured them."""
     latest: dict[str, Any] = next((line for line in reversed(record.metrics) if "accuracy" in line), {})
-    sets = {"test pictures": latest.get("accuracy") or {}} | {
-        plain(name): found for name, found in latest.get("also", {}).items()
-    }
+    first = f"test {record.things}"
+    sets = {first: latest.get("accuracy") or {}} | {plain(name): found for name, found in latest.get("also", {}).items()}
     lines = []
     for name, found in sets.items():
-        if name != "test pictures":
+        if name != first:
             lines.append((f"accuracy on {name}, last epoch", f"{found['both']:.2f} %"))
         if "both_top5" in found:
             lines.append((f"right class among the first five on {name}", f"{found['both_top5']:.2f} %"))

@@ -84,6 +84,11 @@ class Record:
     left_out: int = 0  # listed samples that were not used; left_out.csv says why
 
     @property
+    def things(self) -> str:
+        """What samples are called."""
+        return things_of(self.config.data.source)
+
+    @property
     def epochs_done(self) -> int:
         return max((record["epoch"] for record in self.metrics), default=0)
 
@@ -106,6 +111,11 @@ class Record:
     def accuracies(self) -> list[tuple[int, float]]:
         """(epoch, percent right on test pictures by both networks), where it was measured."""
         return [(record["epoch"], record["accuracy"]["both"]) for record in self.metrics if "accuracy" in record]
+
+
+def things_of(source: str) -> str:
+    """What the samples of a source are called."""
+    return "vectors" if source.partition(":")[0] == "embeddings" else "pictures"
 
 
 def read_findings(folder: RunFolder) -> Findings:

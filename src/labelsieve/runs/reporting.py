@@ -35,6 +35,7 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
     if rows is not None and rows.truth is not None:
         wrong = (rows.truth.labels != rows.data.labels).numpy()
     config, counts = record.config, np.bincount(found.given[found.is_issue], minlength=len(found.classes))
+    corners = _corners(found, rows, wrong) if rows is not None and rows.data.images.ndim == 4 else []
     report = RunReport(
         title=f"Label report: {Path(config.data.source).name or config.data.source}",
         lead=f"{len(found.score):,} labels of {len(found.classes):,} classes, {config.method} ({config.cleaner}), "
@@ -56,8 +57,10 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
         order=found.order,
         wrong=wrong,
         accuracy=record.accuracies[-1][1] if record.accuracies else None,
-        corners=_corners(found, rows, wrong) if rows is not None and rows.data.images.ndim == 4 else (),
+        corners=corners,
+        unshown=0 if not corners else len(np.unique(found.given[found.is_issue])) - len(corners),
         suspects=_suspects(found),
+        things=record.things,
         curves=_curves(record),
         warmup=min(config.training.warmup, record.epochs_done) if config.method != "ce" else 0,
         notes=[*record.remarks, *dict.fromkeys(note for line in record.metrics for note in line.get("notes", ()))],
@@ -137,7 +140,7 @@ def _curves(record: Record) -> list[tuple[str, str, list[Curve]]]:
     clean = [line for line in epochs if "clean_share" in line]
     shares = [_curve(clean, "taken for right", lambda line: [100 * share for share in line["clean_share"]])] if clean else []
     return [
-        ("Accuracy on test pictures", "percent right", accuracy),
+        (f"Accuracy on test {record.things}", "percent right", accuracy),
         ("Labels taken for right", "percent", shares),
         ("Losses", "mean over an epoch and both networks, the unlabelled one before its weight", losses),
     ]
