@@ -1,6 +1,8 @@
 """`predict` on pictures of which some, or all, cannot be used; and `export` after the data changed."""
 
 import csv
+import io
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,22 @@ def test_what_is_passed_over_is_not_what_was_looked_at(tmp_path: Path, shell: Sh
     assert len(list(csv.DictReader((tmp_path / "out.csv").open(newline="")))) == 4
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\0"])
+def test_names_may_come_from_standard_input(
+    tmp_path: Path, shell: Shell, run: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    names = [tmp_path / "mine" / "cat" / "0.png", tmp_path / "mine" / "dog" / "1.png"]
+    text = "".join(f"{name}{end}" for name in names)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    answer = shell("predict", run, "-", tmp_path / "mine" / "cat" / "2.png")
+    assert answer.code == 0, answer.err
+    seen = [row["path"] for row in csv.DictReader(io.StringIO(answer.out))]
+    assert seen == [*map(str, names), str(tmp_path / "mine" / "cat" / "2.png")]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    empty = shell("predict", run, "-")
+    assert empty.code == 2 and "standard input holds no names" in empty.err
+
+
 def test_where_nothing_could_be_read_no_file_is_left(tmp_path: Path, shell: Shell, run: Path) -> None:
     answer = shell("predict", run, broken(tmp_path / "only.png"), "--out", tmp_path / "out.csv")
     assert answer.code == 1 and "none of the 1 pictures could be read" in answer.err
@@ -50,3 +68,6 @@ def test_probabilities_for_cleanlab_go_with_their_samples(tmp_path: Path, shell:
     answer = shell("export", run, "--to", "cleanlab", "--out", tmp_path / "fewer")
     assert answer.code == 1 and "1 of the run's 60 samples are no longer there" in answer.err and "cat/3.png" in answer.err
     assert not (tmp_path / "fewer").exists()
+    for target in ("fiftyone", "labelstudio", "huggingface"):  # which could show another picture in its place
+        answer = shell("export", run, "--to", target, "--out", tmp_path / target)
+        assert answer.code == 1 and '"cat/3.png" is no longer there' in answer.err and not (tmp_path / target).exists()

@@ -144,10 +144,6 @@ def test_nothing_listed_is_said_and_draws_no_empty_charts(read_page: Reader) -> 
     assert said.count("No label is listed as an issue.") == 2 and "98.7 %" in said and "Training" not in said
 
 
-def test_many_classes_stay_readable(read_page: Reader) -> None:
-    said = words(read_page, made(tuple(f"class {k}" for k in range(100))))
-
-
 def test_left_out_pictures_are_counted_and_named(read_page: Reader) -> None:
     said = words(read_page, made(left_out=[(f"{k}.jpg", "it is empty") for k in range(40)]))
     assert "40 pictures could not be used" in said and "29.jpg" in said and "30.jpg" not in said

@@ -14,7 +14,9 @@ def predict(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...", help="Picture files and folders of them; for a run on vectors: .npz, .npy, .parquet files."
+            metavar="PATH...",
+            help="Picture files and folders of them; for a run on vectors: .npz, .npy, .parquet files. A dash: their names come "
+            "from standard input, one a line or, as `find -print0` writes them, with zero bytes between.",
         ),
     ],
     top: Annotated[int, typer.Option(min=1, help="How many classes to give for each picture.")] = 3,
@@ -41,6 +43,7 @@ def predict(
     choice("format", form, tuple(FORMATS))
     if out is not None and os.path.lexists(out):
         raise UsageError(f"{out}: it exists, and nothing that exists is overwritten; choose another --out")
+    paths = with_piped(paths)
     model = load_model(run, choose_device(device))
     shown = min(top, len(model.classes))
     vectors = len(model.shape) == 1
@@ -87,6 +90,20 @@ def predict(
     if broken:
         aside.print(f"{len(broken):,} of {count:,} pictures could not be read; see the column error", style="yellow")
     refuse_nothing()
+
+
+def with_piped(paths: list[Path]) -> list[Path]:
+    """The paths, and in place of a dash the names that standard input holds."""
+    if Path("-") not in paths:
+        return paths
+    from labelsieve.errors import UsageError
+
+    text = os.fsdecode(sys.stdin.buffer.read())
+    names = text.split("\0") if "\0" in text else [line.removesuffix("\r") for line in text.split("\n")]
+    piped = [Path(name) for name in names if name]
+    if not piped:
+        raise UsageError("-: standard input holds no names; pipe some in, such as `find DIR -name '*.jpg' | labelsieve predict`")
+    return [name for path in paths for name in (piped if path == Path("-") else [path])]
 
 
 def form_of(out: Path | None) -> str:
