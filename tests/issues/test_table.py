@@ -49,6 +49,16 @@ def test_rows_are_sorted_and_joined_by_sample(seed: int) -> None:
         assert row["is_label_issue"] == str(issues.score[i] <= 0.5 and issues.given[i] != issues.predicted[i])
 
 
+def test_what_a_person_was_unsure_of_is_never_relabelled_unseen() -> None:
+    probs = np.array([[0.05, 0.95], [0.05, 0.95], [0.95, 0.05]])
+    issues = rank(list("abc"), ["no", "yes"], np.zeros(3, int), probs, np.array([[0.01, 0.02, 0.9]]), 0.5)
+    assert [row["action"] for row in read(issues)] == ["relabel", "relabel", "keep"]
+    rows = read(issues.with_decisions(["unsure", "", "unsure"]))
+    assert [row["action"] for row in rows] == ["review", "relabel", "keep"] and rows[0]["is_label_issue"] == "True"
+    assert rows[0]["reason"].startswith('Looks like "yes"') and rows[0]["reason"].endswith("A person was unsure.")
+    assert "unsure" not in rows[1]["reason"]
+
+
 def test_nothing_has_no_sign() -> None:
     evidence = {"score_trend": np.array([-1e-9, -0.25, 0.0, np.nan])}
     issues = rank(list("abcd"), ["no", "yes"], np.zeros(4, int), np.full((4, 2), 0.5), np.zeros((1, 4)), 0.5, evidence=evidence)

@@ -83,6 +83,12 @@ def test_collapse_by_one_class_that_swallows_the_rest(counts: tuple[int, ...], s
     assert (said is not None and "class 0" in said) == swallows
 
 
+def test_a_class_that_swallows_the_rest_is_called_by_its_name() -> None:
+    predicted = shares(80, 10, 5, 5)
+    said = collapse(torch.arange(100) % 2 == 0, predicted, 4, names=['"cat"', '"dog"', '"cow"', '"ant"'])
+    assert said == 'class "cat" swallows the rest (80 % of all predictions)'
+
+
 def test_a_class_that_is_common_among_the_given_labels_does_not_swallow_the_rest() -> None:
     """Of 100 predictions 69 are for a class that 69 (or 30) of the labels name."""
     predicted, clean = shares(69, 21, 10, 0, 0), torch.arange(100) < 80

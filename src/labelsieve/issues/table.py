@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve.decisions.decision import LABELLING as SETTLED
+from labelsieve.decisions.decision import UNSURE
 from labelsieve.issues import rules
 from labelsieve.issues.delimited import as_csv
 
@@ -88,13 +89,27 @@ class LabelIssues:
 
     @cached_property
     def action(self) -> np.ndarray:
+        """What the networks are sure of and a person was not stays a person's to decide."""
+        return np.where(self._unsure & (self._by_rules != rules.KEEP), rules.REVIEW, self._by_rules)
+
+    @cached_property
+    def _by_rules(self) -> np.ndarray:
         return rules.actions(self.signs, self.kind)
+
+    @property
+    def _unsure(self) -> np.ndarray:
+        if self.decided is None:
+            return np.zeros(len(self.given), bool)
+        return np.array([action == UNSURE for action in self.decided], bool)
 
     def reason(self, row: int) -> str:
         names = [self.classes[int(label[row])] for label in (self.given, self.predicted, self.second)]
         if self.decided is not None and self.decided[row] in SETTLED:
             return f'A person decided that it is "{names[0]}" ({self.decided[row]}).'
-        return rules.reason(self.signs, str(self.kind[row]), str(self.action[row]), row, names)
+        unsure = self.decided is not None and self.decided[row] == UNSURE
+        action = str(self._by_rules[row]) if unsure else str(self.action[row])
+        said = rules.reason(self.signs, str(self.kind[row]), action, row, names)
+        return f"{said} A person was unsure." if unsure else said
 
     def columns(self) -> dict[str, list[Any]]:
         """Every column of COLUMNS as a list, most suspicious first; numbers that are not known are NaN."""

@@ -1,6 +1,7 @@
 """How well the cleaners and networks do, measured against true labels. Nothing that trains or cleans imports this."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -51,11 +52,14 @@ def accuracy(scores: Tensor, labels: Tensor, top: int = 1) -> float:
     return 100 * float(right.double().mean())
 
 
-def collapse(clean: Tensor, predicted: Tensor, classes: int, given: Tensor | None = None) -> str | None:
+def collapse(
+    clean: Tensor, predicted: Tensor, classes: int, given: Tensor | None = None, names: Sequence[str] | None = None
+) -> str | None:
     """In words, when a partition has collapsed: almost nothing or everything clean, or one class swallows the rest.
 
     A class counts as swallowing when over half of all predictions are its, with more than two classes to choose from and
     over three times what its share would be; where it is that common among the `given` labels already, once and a half that.
+    It is called by its number, or as `names` (K,) have it.
     """
     share = float(clean.double().mean())
     if share < 0.01:
@@ -66,5 +70,6 @@ def collapse(clean: Tensor, predicted: Tensor, classes: int, given: Tensor | Non
     largest = float(counts.max())
     common = 0.0 if given is None else float((given == counts.argmax().to(given.device)).double().mean())
     if classes > 2 and largest > 0.5 and largest > 3 / classes and largest > min(1.5 * common, 0.99):
-        return f"class {int(counts.argmax())} swallows the rest ({100 * largest:.0f} % of all predictions)"
+        name = int(counts.argmax()) if names is None else names[int(counts.argmax())]
+        return f"class {name} swallows the rest ({100 * largest:.0f} % of all predictions)"
     return None

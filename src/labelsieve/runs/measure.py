@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Held, NoisyData, Truth
+from labelsieve.data.trust import quoted
 from labelsieve.engine.plain import PlainEngine, Prediction
 from labelsieve.method import diagnostics
 from labelsieve.method.algorithm import Epoch, taken
@@ -86,14 +87,14 @@ class Measure:
 
     def _notes(self, epoch: Epoch, masks: Sequence[Tensor]) -> dict[str, Any]:
         """What went oddly, by network: a collapsed partition, classes without a mixture, losses that were no numbers."""
-        notes = []
+        notes, names = [], [quoted(name) for name in self.data.classes]
         for learner, mask, seen in zip(self.learners, masks, epoch.seen):
             teacher, name = learner.teacher, f"network {learner.number + 1}"
-            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes, seen.labels)
+            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes, seen.labels, names)
             if collapsed:
                 notes.append(f"{name}: the partition collapsed: {collapsed}")
             if teacher.unfitted_ and teacher.per_class:
-                few = ", ".join(self.data.classes[k] for k in teacher.unfitted_[:5])
+                few = ", ".join(names[k] for k in teacher.unfitted_[:5])
                 more = " ..." if len(teacher.unfitted_) > 5 else ""
                 notes.append(f"{name}: no mixture could be fitted to {few}{more}; their labels count as clean")
             elif teacher.unfitted_:
