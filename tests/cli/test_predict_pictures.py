@@ -57,6 +57,12 @@ def test_where_nothing_could_be_read_no_file_is_left(tmp_path: Path, shell: Shel
     assert arrays.code == 2 and "arrays.npz" in arrays.err and "labelsieve evaluate" in arrays.err and not arrays.out
 
 
+def test_an_export_is_not_put_among_the_pictures(tmp_path: Path, shell: Shell, run: Path) -> None:
+    """Where it would be a class of the next run."""
+    answer = shell("export", run, "--to", "huggingface", "--out", tmp_path / "mine" / "export")
+    assert answer.code == 2 and "it lies inside the data" in answer.err and not (tmp_path / "mine" / "export").exists()
+
+
 def test_probabilities_for_cleanlab_go_with_their_samples(tmp_path: Path, shell: Shell, run: Path) -> None:
     """More pictures than then: each sample has its own row all the same. Fewer: that is said."""
     assert shell("export", run, "--to", "cleanlab", "--out", tmp_path / "before").code == 0

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,13 @@ def test_nothing_is_written_over_or_into_the_source(tmp_path: Path, tree: Path, 
     with pytest.raises(UsageError, match="choose another --out"):
         apply_run(run, tmp_path / place, Policy())
     assert contents(tmp_path) == before
+
+
+def test_where_the_data_were_is_a_source_too(tmp_path: Path, tree: Path, run: Path) -> None:
+    shutil.copytree(tree, tmp_path / "moved")
+    for place in ("source/new", "moved/new"):
+        with pytest.raises(UsageError, match="it lies inside the source"):
+            apply_run(run, tmp_path / place, Policy(), source=f"pictures:{tmp_path / 'moved'}")
 
 
 def test_a_dangling_link_counts_as_something_that_exists(tmp_path: Path, run: Path) -> None:

@@ -19,6 +19,7 @@ from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.model import Model, load_model
+from labelsieve.runs.own import check_place
 
 MODELS: dict[str, Callable[[Model, Tensor, Path], model_files.Checked]] = {
     "onnx": model_files.onnx_file,
@@ -53,6 +54,7 @@ def export_run(path: Path, target: str, out: Path | None = None, pixels: str = "
     out = out or path / "export" / target
     if out.exists() or out.is_symlink():
         raise UsageError(f"{out}: it exists, and nothing is overwritten; choose another --out or remove it")
+    check_place(out, config)
     if target in MODELS:
         return _export_model(config, load_model(path, torch.device("cpu")), target, out, pixels)
     found = read_sheet(folder)

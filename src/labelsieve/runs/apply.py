@@ -83,7 +83,7 @@ def apply_run(
     layout = layout_of(source, picture_options(config.pictures))
     write = _writer(layout, source, out, picture_options(config.pictures))
     changes = out / CHANGES if write is _tree else out.parent / CHANGES
-    refuse(out, changes, source)
+    refuse(out, changes, source, config.data.source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
     corrections = Corrections({verdict.id: verdict.new for verdict in said})
     job = Job(source, layout, picture_options(config.pictures), corrections, put, found, ordered)
@@ -147,8 +147,8 @@ def layout_of(source: str, options: PictureOptions) -> Layout | None:
     return recognise(Path(path).expanduser(), options)
 
 
-def refuse(out: Path, changes: Path, source: str) -> None:
-    """A `UsageError` where anything would be written over, or into the source."""
+def refuse(out: Path, changes: Path, *sources: str) -> None:
+    """A `UsageError` where anything would be written over, or into a source: the data as they are now, or as the run had them."""
     if os.path.realpath(out) == os.path.realpath(changes):
         raise UsageError(f"{out}: {CHANGES} is what the list of changes is called, which is written beside; choose another --out")
     if os.path.lexists(out):
@@ -158,9 +158,10 @@ def refuse(out: Path, changes: Path, source: str) -> None:
             f"{changes}: it exists, of an earlier `apply`, and nothing is written over; choose an --out in another folder, "
             f"such as {out.parent / out.stem / out.name}"
         )
-    if lies_inside(out, source):
-        path = source.partition(":")[2]
-        raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
+    for source in sources:
+        if lies_inside(out, source):
+            path = source.partition(":")[2]
+            raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
 
 
 def changes_csv(said: list[Verdict]) -> str:
