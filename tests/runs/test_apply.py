@@ -74,6 +74,12 @@ def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, pu
     assert (new.stat().st_ino == (tree / "cat" / "0.png").stat().st_ino) == (put != "copy")
 
 
+def test_links_that_lead_elsewhere_come_with_the_command_that_reads_them(tmp_path: Path, run: Path) -> None:
+    notes = apply_run(run, tmp_path / "linked", Policy(), put="symlink").notes
+    assert any(f"labelsieve train {tmp_path / 'linked'} --set pictures.outside=true --out RUN" in note for note in notes)
+    assert apply_run(run, tmp_path / "hard", Policy()).notes == ()
+
+
 def test_changes_say_old_new_and_why(tmp_path: Path, run: Path) -> None:
     rows = {row["id"]: row for row in changes(apply_run(run, tmp_path / "new", Policy()))}
     assert set(rows) == {"ant/0.png", "bee/1.png", f"{ODD}/0.png", "cat/2.png"}
@@ -259,13 +265,43 @@ def test_a_table_in_another_folder_names_its_pictures_in_full(tmp_path: Path) ->
 
 def test_a_table_wants_its_own_suffix_and_is_never_written_over(tmp_path: Path) -> None:
     file = manifest(tmp_path, ".csv", ("cat", "dog"))
-    for other in ("new.parquet", "new"):
-        with pytest.raises(UsageError, match=r"name a \.csv file$"):
-            apply_run(tmp_path / "run", tmp_path / other, Policy())
+    with pytest.raises(UsageError, match=r"name a \.csv file; or a folder"):
+        apply_run(tmp_path / "run", tmp_path / "new.parquet", Policy())
     before = file.read_bytes()
     with pytest.raises(UsageError, match="it exists"):
         apply_run(tmp_path / "run", file, Policy())
     assert file.read_bytes() == before
+
+
+def test_a_tables_pictures_as_class_folders(tmp_path: Path) -> None:
+    """Two files of one name in a class get two names, and what the table keeps for a test stays apart."""
+    rows, names = [], ("a/1.png", "b/1.png", "a/2.png", "b/2.png", "a/3.png", "gone.png")
+    for k, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        save(noise(k), tmp_path / name)
+        rows.append({"path": name, "label": ("cat", "cat", "cat", "dog", "dog", "dog")[k], "split": "train"})
+    rows.append({"path": "a/3.png", "label": "dog", "split": "test", "id": "t"})
+    rows = [{"id": f"k{k}"} | row for k, row in enumerate(rows)]
+    file = table_file(tmp_path / "labels.csv", rows)
+    ids, given = [f"k{k}" for k in range(6)], [row["label"] for row in rows[:6]]
+    made_run(tmp_path / "run", f"pictures:{file}", ids, given, {"k3": "cat"})
+    (tmp_path / "gone.png").unlink()
+    done = apply_run(tmp_path / "run", tmp_path / "new", Policy(), {"k4": Decision("drop", None)}, "copy", follow=True)
+    after = contents(tmp_path / "new")
+    assert set(after) == {
+        "changes.csv",
+        *(f"train/cat/{name}.png" for name in ("1", "1-from-b", "2", "2-from-b")),
+        "test/dog/3.png",
+    }
+    assert after["train/cat/2-from-b.png"] == (tmp_path / "b" / "2.png").read_bytes() and done.left == 5
+    assert any("1 samples of the run are no longer in the source, such as k5" in note for note in done.notes)
+
+
+def test_a_class_that_no_folder_can_be_called_is_named_beforehand(tmp_path: Path) -> None:
+    manifest(tmp_path, ".csv", ("cat/small", "dog"))
+    with pytest.raises(UsageError, match=r'no folder can be called "cat/small"; name a \.csv file'):
+        apply_run(tmp_path / "run", tmp_path / "new", Policy())
+    assert not (tmp_path / "new").exists()
 
 
 def test_semicolons_byte_order_marks_and_line_ends_stay(tmp_path: Path) -> None:

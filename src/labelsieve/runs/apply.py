@@ -12,14 +12,16 @@ import numpy as np
 from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.corrected.table import corrected_table
-from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, place
+from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, no_folder_name, place, table_tree
 from labelsieve.data.embeddings import labels_beside
 from labelsieve.data.pictures.imagefolder import labelled_files, options_for
-from labelsieve.data.pictures.listing import Listing
+from labelsieve.data.pictures.listing import Listing, present
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
+from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.sources import OWN, open_data, open_own
+from labelsieve.data.trust import quoted
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.decisions.log import NAME
@@ -82,7 +84,7 @@ def apply_run(
     said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), round_of(config))
     layout = layout_of(source, picture_options(config.pictures))
     write = _writer(layout, source, out, picture_options(config.pictures))
-    changes = out / CHANGES if write is _tree else out.parent / CHANGES
+    changes = out / CHANGES if write in (_tree, _folders) else out.parent / CHANGES
     refuse(out, changes, source, config.data.source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
     corrections = Corrections({verdict.id: verdict.new for verdict in said})
@@ -90,6 +92,9 @@ def apply_run(
     left, notes = write(job, out, changes_csv(said))
     if config.data.noise != "none":
         notes = (*notes, f"the run made wrong labels on purpose ({config.data.noise}): labels that stay are those it was given")
+    if put == "symlink" and write in (_tree, _folders):
+        command = _command([str(out)], PictureOptions(outside=True))
+        notes = (*notes, f"its links lead out of it, which has to be allowed when it is read: {command}")
     notes = (*notes, *_emptied(found, said))
     return Applied(out, changes, Counter(verdict.action for verdict in said), left, notes)
 
@@ -196,7 +201,10 @@ def _writer(layout: Layout | None, source: str, out: Path, options: PictureOptio
             return _table
         if suffix == ".csv":
             return _manifest if layout.has_pictures else _labels
+        if layout.has_pictures and suffix not in (*SUFFIXES, ".npz", ".npy"):
+            return _folders
         also = "" if wanted == ".csv" else ", or a .csv for ids, paths and labels"
+        also += "; or a folder, for a folder for each class" if layout.has_pictures else ""
         raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file{also}")
     forms: dict[str, Write] = {".csv": _labels}
     if layout is not None and layout.path.suffix.lower() == ".npy":
@@ -232,6 +240,26 @@ def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     bare = labelled_files(layout.path, job.options)[1] if layout.kind == "imagefolder" else ()
     notes = (*notes, *(f'the folder "{name}" has no labels: left out' for name in bare))
     return done[0].count, (*notes, *_missing(job, set(listing.ids)))
+
+
+def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """The pictures of a table as a new folder with one for each class; `changes.csv` lies in it."""
+    assert job.layout is not None
+    listing = present(list_pictures(job.layout, job.options))
+    strange = no_folder_name(listing.classes)
+    if strange is not None or not isinstance(listing.origin, Files):
+        why = "pictures are in the table itself" if strange is None else f"no folder can be called {quoted(strange)}"
+        raise UsageError(f"{out}: {why}; name a {job.layout.path.suffix.lower()} file")
+    done: list[Placed] = []
+
+    def write(draft: Path) -> None:
+        done.append(table_tree(listing, job.corrections, draft, PUTS[job.put]))
+        if not done[0].count:
+            raise ToolError(f"{job.source}: no picture would be left; nothing was written")
+        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
+
+    atomic.write_folder(out, write)
+    return done[0].count, _missing(job, set(listing.ids))
 
 
 def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:

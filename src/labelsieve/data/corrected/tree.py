@@ -1,17 +1,17 @@
-"""Pictures in class folders go in; a new tree of links or copies comes out, each picture below its corrected class.
+"""Pictures in class folders or of a table go in; a new tree of links or copies comes out, each below its corrected class.
 
-A picture that keeps its label keeps its path. One that moves and would land on another gets "-from-CLASS" in its name.
+A picture in a class folder that keeps its label keeps its path. One that would land on another gets "-from-FOLDER" in its name.
 """
 
 import errno
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from labelsieve.data.corrected.corrections import Corrections
-from labelsieve.data.pictures.listing import Listing
+from labelsieve.data.pictures.listing import SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.origins import Files
 from labelsieve.errors import ToolError
 
@@ -67,6 +67,27 @@ def class_tree(listing: Listing, corrections: Corrections, top: Path, put: Put, 
         taken.add(free)
         stay[row] = free
     return place(listing, stay, top, put)
+
+
+def table_tree(listing: Listing, corrections: Corrections, top: Path, put: Put) -> Placed:
+    """Fill the folder `top` with a folder for each class, in train, val and test folders where the table has such a split."""
+    divided = bool((listing.splits != TRAIN).any())
+    paths: dict[int, str] = {}
+    taken: set[str] = set()
+    for row, (name, code) in enumerate(zip(listing.ids, listing.labels.tolist())):
+        label = corrections.of(name, listing.classes[code])
+        if label is None:
+            continue
+        old, start = PurePosixPath(listing.origin.path(row)), f"{SPLITS[listing.splits[row]]}/" if divided else ""
+        paths[row] = _free(f"{start}{label}/{old.name}", old.parent.name or "table", taken)
+        taken.add(paths[row])
+    return place(listing, paths, top, put)
+
+
+def no_folder_name(classes: Sequence[str]) -> str | None:
+    """The first class that no folder can be called, or that would be passed over as hidden; None where all can."""
+    fitting = (name[:1] not in ("", ".") and "/" not in name and len(os.fsencode(name)) <= LONGEST for name in classes)
+    return next((name for name, fits in zip(classes, fitting) if not fits), None)
 
 
 def place(listing: Listing, paths: dict[int, str], top: Path, put: Put) -> Placed:
