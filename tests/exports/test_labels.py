@@ -70,7 +70,9 @@ def test_fiftyone_finds_a_picture_and_two_labels_for_every_sample(run: Path) -> 
     assert len(names) == 48 and set(given["labels"]) == set(found["labels"]) == names
     by_id = {row["id"]: row for row in issues(run)}
     for key in names:
-        row = by_id[given["labels"][key]["attributes"]["id"]]
+        row = by_id[given["labels"][key]["attributes"]["sample_id"]]
+        own = {"id", "label", "confidence", "logits", "tags"}  # fields of FiftyOne's Classification, which attributes are set on
+        assert not own & {*given["labels"][key]["attributes"], *found["labels"][key]["attributes"]}
         assert set(given["labels"][key]) == {"label", "attributes"}
         assert set(found["labels"][key]) == {"label", "confidence", "attributes"}
         assert given["classes"][given["labels"][key]["label"]] == row["given_label"]

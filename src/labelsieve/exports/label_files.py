@@ -38,14 +38,15 @@ def fiftyone_files(found: Sheet, album: Album, folder: Path) -> None:
 
     Both JSON files are {"classes": [...], "labels": {name of the picture without its ending: {"label", "confidence",
     "attributes"}}}. Load with fiftyone.types.FiftyOneImageClassificationDataset: `Dataset.from_dir(DIR, label_field="given")`,
-    then `merge_dir(DIR, labels_path="predictions.json", label_field="suggested")`.
+    then `merge_dir(DIR, labels_path="predictions.json", label_field="suggested")`. The id is an attribute called sample_id, for
+    FiftyOne's labels have an id of their own, of a kind that ours is not.
     """
     media = folder / "data"
     media.mkdir()
     given, suggested = {}, {}
     for row in range(len(found.ids)):
         fact, key = facts(found, row), Path(album.put(row, media)).stem
-        more = {name: fact[name] for name in ("id", "label_score", "is_label_issue")}
+        more = {"sample_id": fact["id"], "label_score": fact["label_score"], "is_label_issue": fact["is_label_issue"]}
         given[key] = {"label": int(found.given[row]), "attributes": more}
         suggested[key] = {"label": int(found.suggested[row]), "confidence": fact["suggested_confidence"], "attributes": more}
     for name, labels in (("labels.json", given), ("predictions.json", suggested)):
