@@ -278,6 +278,7 @@ def test_evaluate_takes_any_labelled_layout_and_matches_classes_by_name(tmp_path
     (new / "dog").rename(new / "dog2")
     unknown = shell("evaluate", trained, new)
     assert unknown.code == 1 and '"dog2"' in unknown.err and 'did you mean "dog"' in unknown.err
+    assert 'it knows "cat", ' in unknown.err  # each in quotes, for names hold commas, too
     (new / "dog2").rename(new / "dog")
     broken(new / "dog" / "cut.png")
     answer = shell("evaluate", trained, new)

@@ -179,6 +179,7 @@ def _next_steps(found: Findings) -> list[str]:
 def _next_commands(path: Path) -> list[str]:
     run = shlex.quote(str(path))
     return [
+        f"labelsieve review {run}",
         f"labelsieve apply {run} --out CORRECTED",
         f"labelsieve apply {run} --out CORRECTED --relabel-above 0.9 --drop-below 0.1",
         f"labelsieve apply {run} --out CORRECTED --decisions DECISIONS.csv",
