@@ -186,15 +186,60 @@ def test_spaces_around_paths_are_left_out_where_only_so_there_is_a_file(folder: 
 @pytest.mark.parametrize(
     ("paths", "says"),
     [
-        ((".\\img\\0.png", "img\\1.png"), "paths hold backslashes: write them with / instead. Give the folder .*--root"),
+        ((".\\imgs\\0.png", "imgs\\1.png"), "paths hold backslashes: write them with / instead. Give the folder .*--root"),
         ((" imgs/0.png", "imgs/1.png"), "paths begin or end with spaces"),
         (("imgs/0.png", "imgs/1.png"), r"no such file\. Give the folder"),
+        (("https://a.org/0.png", "https://a.org/1.png"), r'"https://a\.org/0\.png".*web address.*download the pictures'),
+        (("IMG/0.PNG", "IMG/1.PNG"), r'There is "img/0\.png": write upper and lower case'),
     ],
 )
 def test_what_is_odd_about_paths_that_lead_nowhere_is_said(paths: tuple[str, str], says: str, folder: Path) -> None:
     rows = [{"label": label, "path": path} for label, path in zip("ab", paths)]
     with pytest.raises(ToolError, match=says):
         opened(write(folder / "t.csv", rows))
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("img\\{}.png", "backslashes in paths are read as /"),
+        (".\\img\\{}.png", "backslashes in paths are read as /"),
+        ("img/%7b{}%7d.png", "signs such as %20"),
+        ("file://{root}/img/{}.png", "paths that begin with file://"),
+        ("img/e\u0301{}.png", "letters with accents"),
+        ("img/\u00fc{}.png", "letters with accents"),
+    ],
+)
+def test_paths_are_read_as_the_files_are_named(written: str, says: str, folder: Path) -> None:
+    for number in range(3):
+        for name in (f"{{{number}}}", f"\u00e9{number}", f"u\u0308{number}"):
+            save(noise(number), folder / "img" / f"{name}.png")
+    rows = [{"path": written.format(number, root=folder), "label": "ab"[number % 2]} for number in range(3)]
+    found = opened(write(folder / "t.csv", rows))
+    assert len(found.collection.train) == 3 and not found.left_out and any(says in note for note in found.notes)
+
+
+def test_a_path_that_leads_to_a_file_as_it_is_written_stays(folder: Path) -> None:
+    rows = [{"path": path, "label": label} for path, label in (("img/%30.png", "a"), ("img\\0.png", "b"), ("img/0.png", "a"))]
+    for row in rows:
+        save(noise(0), folder / row["path"])
+    found = opened(write(folder / "t.csv", rows))
+    assert found.collection.train.ids == ("img/%30.png", "img\\0.png", "img/0.png") and not found.notes
+
+
+def test_a_path_that_goes_up_and_comes_back_stays_in_the_root(folder: Path) -> None:
+    rows = [{**row, "path": f"../data/{row['path']}"} for row in ROWS]
+    assert opened(write(folder / "t.csv", rows)).collection.train.ids[0] == "img/0.png"
+
+
+def test_what_is_not_there_is_said_by_its_kind(folder: Path) -> None:
+    (folder / "img" / "link.png").symlink_to("gone.png")
+    (folder / "img" / "empty.png").touch()
+    paths = ("img/link.png", "img/empty.png", "https://a.org/1.png")
+    rows = [*ROWS, *({"path": path, "label": "dog"} for path in paths)]
+    reasons = [row.reason for row in opened(write(folder / "t.csv", rows)).left_out]
+    assert reasons[0] == "it is a link to a file that is not there" and reasons[1] == "the file is empty"
+    assert reasons[2] == "it is a web address, and nothing is downloaded"
 
 
 def test_missing_files_are_left_out_and_told(folder: Path) -> None:

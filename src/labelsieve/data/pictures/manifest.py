@@ -14,6 +14,7 @@ from labelsieve.data.pictures.labels import MISSING, Labels, name_labels
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged, leaves_root, readable_name
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.paths import as_files_are_named, is_web_address
 from labelsieve.data.pictures.tables import Table, open_table
 from labelsieve.errors import ToolError, suggest
 
@@ -31,8 +32,7 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
     names += [name for name in extra.values() if name is not None]
     read = dict(zip(names, _columns(table, names, path)))
     root = options.root or path.parent
-    values = unspaced(read[image], root)
-    notes = () if values == read[image] else ("spaces around paths are left out",)
+    values, notes = as_files_are_named(read[image], root)
     files = picture_paths(values, root, options.outside, path)
     labels = name_labels(read[label], str(path), options.classes)
     ids = files if extra["id"] is None else ids_of(read[extra["id"]], path)
@@ -75,18 +75,6 @@ def labelled(listing: Listing, labels: Labels, skip: bool) -> Listing:
     return listing.without({int(row): "it has no label" for row in missing})
 
 
-def unspaced(values: Sequence[Any], root: Path) -> list[Any]:
-    """Paths without the spaces around them, as people write them after a comma, where only so there is a file."""
-
-    def bare(value: Any) -> Any:
-        if not isinstance(value, str) or value == value.strip():
-            return value
-        there, plain = os.path.lexists(root / value), root / value.strip()
-        return value if there or not os.path.lexists(plain) else value.strip()
-
-    return [bare(value) for value in values]
-
-
 def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path) -> list[str]:
     """Paths from `root`, with "/"; those that leave it are refused, unless `outside`."""
     top = os.path.abspath(root)  # noqa: PTH100 - text is enough here; links are looked at later
@@ -96,6 +84,9 @@ def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path)
         if not isinstance(value, str) or not value.strip():
             raise ToolError(_no_path(value, row, place))
         name = value
+        if is_web_address(name):
+            found.append(name)
+            continue
         if name[0] == "/" or name[1:3] == ":\\" or "./" in name or "//" in name or name.endswith(".."):
             name = _normal(name, top)
             if (name[:3] in ("..", "../") or os.path.isabs(name)) and not outside:  # noqa: PTH117
@@ -108,8 +99,9 @@ def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path)
 
 def _normal(name: str, top: str) -> str:
     name = os.path.normpath(name)
-    if os.path.isabs(name) and name.startswith(top.rstrip(os.sep) + os.sep):  # noqa: PTH117
-        name = os.path.relpath(name, top)
+    whole = os.path.normpath(os.path.join(top, name))  # noqa: PTH118 - text is enough
+    if whole.startswith(top.rstrip(os.sep) + os.sep):  # also where it goes up and comes back
+        name = os.path.relpath(whole, top)
     return name.replace(os.sep, "/")
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from labelsieve.data.pictures.decode import reason
 from labelsieve.data.pictures.fetch import Reference
+from labelsieve.data.pictures.paths import is_web_address
 
 Index = NDArray[np.int64]
 LEAVES = "it leads out of the root folder"
@@ -81,10 +82,12 @@ class Files:
                     found[row] = LEAVES
                 elif not stat.S_ISREG(seen.st_mode):
                     found[row] = "it is not a plain file"
+                elif not seen.st_size:
+                    found.setdefault(row, "the file is empty")
                 stamps[2 * row] = seen.st_size
                 stamps[2 * row + 1] = seen.st_mtime_ns
             except FileNotFoundError:
-                found[row] = "there is no such file" if inside[folder] else LEAVES
+                found[row] = _absence(path, full) if inside[folder] else LEAVES
             except (OSError, ValueError) as error:  # loops of links, names too long or with a NUL
                 found[row] = f"it cannot be reached ({getattr(error, 'strerror', None) or error})"
         return replace(self, stamps=np.frombuffer(stamps, np.int64).reshape(-1, 2)), found
@@ -135,6 +138,13 @@ class ArrowRows:
             total.update(where + b"\0" + (_content(str(file)) if by_content else _stamp(str(file))))
         total.update(self.shards.tobytes() + self.rows.tobytes())
         return total.hexdigest()
+
+
+def _absence(path: str, full: str) -> str:
+    """Why there is no file at `full`, which was written as `path`."""
+    if is_web_address(path):
+        return "it is a web address, and nothing is downloaded"
+    return "it is a link to a file that is not there" if os.path.islink(full) else "there is no such file"  # noqa: PTH114
 
 
 def _within(path: str, top: str) -> bool:
