@@ -8,7 +8,7 @@ from labelsieve.cli.console import console
 from labelsieve.cli.looking import Looking
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
-from labelsieve.runs.assemble import recipe_for, rows_for
+from labelsieve.runs.assemble import prior_for, recipe_for, rows_for
 from labelsieve.runs.config import Config, to_yaml
 from labelsieve.runs.own import Watch, check_names, check_place, picture_options
 from labelsieve.runs.train import settled
@@ -33,6 +33,9 @@ def say_plan(config: Config, out: Path | None) -> None:
     _say_epochs(config)
     for choice in choices:
         console.print(f"# {choice}")
+    prior_for(config, rows.data)  # so that a table of frequencies that does not fit is found here
+    for note in rows.notes:
+        console.print(f"# note: {note}")
     if rows.left_out:
         console.print(f"# left out: {len(rows.left_out):,} pictures; `labelsieve inspect` names them")
     _say_folder(out)

@@ -23,7 +23,7 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npz
-from labelsieve.data.npz_keys import held_keys, keys_by_role, nothing_found, plain_labels
+from labelsieve.data.npz_keys import held_keys, keys_by_role, misshapen, nothing_found, plain_labels
 from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pixels import as_bytes, brightest, channels_first
 from labelsieve.errors import ToolError, UsageError, suggest
@@ -119,7 +119,7 @@ def _classes(labels: Array, arrays: dict[str, Array], place: str, path: Path) ->
 def _labels(labels: Array, classes: Sequence[str], numbered: bool, place: str) -> Tensor:
     """Places among the class names, by name or as they are: int64 (N,)."""
     if labels.ndim != 1:
-        raise ToolError(f"{place}: the shape is {labels.shape}; labels must be (N,), one for each picture")
+        raise misshapen(labels, place)
     if numbered and labels.dtype.kind in "ui":
         return torch.from_numpy(labels.astype(np.int64))
     codes = name_labels(labels.tolist(), place, classes).codes

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.labels import spelt_as
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
 from labelsieve.errors import ToolError, suggest
 
@@ -43,7 +44,7 @@ def pinned_rows(
     mask = torch.zeros(len(ids), dtype=torch.bool)
     unknown = []
     for name in read_ids(path):
-        plain = name if name in row or name in absent else name.removeprefix("./")
+        plain = name if name in row or name in absent else spelt_as(name.removeprefix("./"), row)
         if plain in row:
             mask[row[plain]] = True
         elif plain not in absent:

@@ -320,3 +320,33 @@ def test_metadata_without_labels_leave_the_folders_to_speak(folder: Path) -> Non
         save(noise(1), folder / name / "x.png")
     write(folder / "metadata.csv", [{"file_name": "cat/x.png", "caption": "a cat"}])
     assert recognise(folder).kind == "class folders"
+
+
+def test_whole_numbers_that_a_table_wrote_as_floats_are_in_order(folder: Path) -> None:
+    rows = [{"path": f"img/{k}.png", "label": label} for k, label in enumerate(("10.0", "2.0", "1.0"))]
+    assert opened(write(folder / "t.csv", rows)).collection.train.classes == ("1.0", "2.0", "10.0")
+
+
+def test_classes_may_be_stored_in_another_form_of_unicode() -> None:
+    found = name_labels(["cafe\u0301", "bar"], "t.csv", ("bar", "caf\u00e9"))
+    assert found.codes.tolist() == [1, 0] and found.classes == ("bar", "caf\u00e9")
+
+
+def test_a_table_without_a_header_is_told(folder: Path) -> None:
+    (folder / "t.csv").write_text("img/0.png,dog\nimg/1.png,cat\n")
+    with pytest.raises(UsageError, match="first line looks like a row: put a line of names above it"):
+        opened(folder / "t.csv")
+
+
+def test_numbers_in_columns_of_their_own_are_told_how_vectors_are_written(tmp_path: Path) -> None:
+    row = {f"f{k}": 0.5 for k in range(9)} | {"label": "a"}
+    with pytest.raises(UsageError, match="Vectors are read as lists in one column"):
+        opened(write(tmp_path / "t.csv", [row, row]))
+
+
+def test_rows_to_measure_on_may_be_without_labels(folder: Path) -> None:
+    save(noise(3), folder / "img" / "3.png")
+    rows = [{**row, "split": "train"} for row in ROWS] + [{"path": "img/3.png", "label": "", "split": "test"}]
+    found = opened(write(folder / "t.csv", rows))
+    assert len(found.collection.train) == 3 and found.collection.test is None and not found.left_out
+    assert "1 test rows have no label: not used" in found.notes

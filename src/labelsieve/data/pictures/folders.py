@@ -2,19 +2,19 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from labelsieve.data.pictures.decode import SUFFIXES
-from labelsieve.data.pictures.labels import name_labels
+from labelsieve.data.pictures.labels import name_labels, spelt_as
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, readable_name
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import LEAVES, Files
 from labelsieve.data.pictures.passed_over import is_hidden, what_else
 from labelsieve.data.trust import quoted
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, suggest
 
 OUT = f"folder left out: {LEAVES}"
 
@@ -78,7 +78,7 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
     """One row a picture below each class folder, however deep; its id is its path from `path`."""
     ignored: Counter[str] = Counter()
     splits = split_folders(path)
-    notes = []
+    notes = _unused(options)
     if splits:
         for other in visible_folders(path):
             if other not in splits:
@@ -114,7 +114,7 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
             f"{len(deep):,} pictures lie in folders below their class folder, and have its label: "
             f"{quoted(readable_name(deep[0]))} is of {quoted(label)}"
         )
-    named = name_labels(labels, str(path), options.classes)
+    named = name_labels(labels, str(path), _in_order(labels, path, options.classes))
     ids = [readable_name(name) for name in paths]
     listing = Listing(
         path,
@@ -130,10 +130,27 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
     return arranged(listing)
 
 
+def _in_order(labels: list[str], path: Path, classes: Sequence[str] | None) -> Sequence[str] | None:
+    """The classes given, or an error that names the folder which is none of them."""
+    strange = [] if classes is None else [name for name in dict.fromkeys(labels) if spelt_as(name, classes) not in classes]
+    if strange and classes is not None:
+        raise ToolError(
+            f"{path}: the folder {quoted(strange[0])} is not one of {len(classes)} classes{suggest(strange[0], classes)}; "
+            f"rename it, or correct --classes"
+        )
+    return classes
+
+
+def _unused(options: PictureOptions) -> list[str]:
+    """Choices for tables, which have no meaning here."""
+    said = [FLAGS[name] for name in ("image_column", "label_column", "id_column", "encoding") if getattr(options, name)]
+    return [f"{', '.join(said)}: only for tables, not used for class folders"] if said else []
+
+
 def _nothing(path: Path, ignored: Counter[str]) -> ToolError:
     if ignored[OUT]:
         return ToolError(
-            f"{path}: its class folders are links that lead out of it ({ignored[OUT]}), which are not followed unless you say so: "
+            f"{path}: its class folders are links that lead out of it ({ignored[OUT]}), and are not followed unless you say so: "
             f"{FLAGS['outside']}"
         )
     return ToolError(f"{path}: no class folder holds a picture; {no_pictures(path)}")

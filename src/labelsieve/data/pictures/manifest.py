@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels
-from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged, leaves_root, readable_name
+from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, leaves_root, readable_name
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.paths import as_files_are_named, is_web_address
@@ -61,18 +62,26 @@ def _columns(table: Table, names: list[str], path: Path) -> list[list[Any]]:
 
 
 def labelled(listing: Listing, labels: Labels, skip: bool) -> Listing:
-    """The rows that have a label; the others are refused, or left out and told where `skip` is set."""
-    missing = np.flatnonzero(labels.codes == MISSING)
-    if not len(missing):
+    """The rows that have a label. Training rows without one are refused, or left out and told where `skip` is set.
+
+    Rows to measure on are only not used: test pictures are often published without labels.
+    """
+    bare, trained = labels.codes == MISSING, listing.splits == TRAIN
+    missing = np.flatnonzero(bare & trained)
+    if not bare.any():
         return listing
-    if not skip:
+    if len(missing) and not skip:
         raise ToolError(
             f"{listing.place}: {len(missing)} of {len(listing)} rows have no label, the first is row "
             f"{missing[0] + 1}; fill them in, or leave such rows out with {named('skip_unlabelled')}"
         )
-    if len(missing) == len(listing):
+    if bare.all():
         raise ToolError(f"{listing.place}: no row has a label; is it the right label column?")
-    return listing.without({int(row): "it has no label" for row in missing})
+    kept = np.flatnonzero(~bare | trained).astype(np.int64)
+    unused = {name: int((bare & (listing.splits == split)).sum()) for split, name in enumerate(SPLITS) if split != TRAIN}
+    notes = (f"{count:,} {name} rows have no label: not used" for name, count in unused.items() if count)
+    left = replace(listing.take(kept), notes=(*listing.notes, *notes))
+    return left.without({int(row): "it has no label" for row in np.flatnonzero(bare[kept])})
 
 
 def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path) -> list[str]:
@@ -106,7 +115,7 @@ def _normal(name: str, top: str) -> str:
 
 
 def _no_path(value: Any, row: int, place: Path) -> str:
-    if isinstance(value, dict):
+    if isinstance(value, (dict, bytes)):
         return (
             f"{place}: row {row + 1}: the picture column holds pictures rather than paths; "
             f"load it with the datasets library and save it with save_to_disk, which is read"

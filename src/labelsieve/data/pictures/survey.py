@@ -70,7 +70,8 @@ def surveyed(
 def plan(records: list[dict[str, Any]], options: PictureOptions) -> Plan:
     """Size and channels by the headers that can be read; the count is that of all rows.
 
-    Size: the largest of `SIZES` not above the median of the shorter sides (at least 8). Channels: 1 when every picture is stored as grey, else 3.
+    Size: the largest of `SIZES` not above the median of the shorter sides (at least 8). Channels: 1 when every
+    picture is stored as grey, else 3.
     """
     known = [record for record in records if "mode" in record]
     side = float(np.median([min(r["width"], r["height"]) for r in known])) if known else SIZES[0]
