@@ -27,8 +27,9 @@ def say_plan(config: Config, out: Path | None) -> None:
     console.print(to_yaml(config), end="")
     wrong = "" if rows.noise is None else f", {100 * float(rows.noise.flipped.double().mean()):.1f} % made wrong"
     test = 0 if rows.test is None else len(rows.test.labels)
+    what = "vectors" if rows.data.are_vectors else "pictures"
     console.print(
-        f"# data: {len(rows.data)} pictures {rows.data.shape}, {len(rows.data.classes)} classes{wrong}; {test} test pictures"
+        f"# data: {len(rows.data)} {what} {rows.data.shape}, {len(rows.data.classes)} classes{wrong}; {test} test {what}"
     )
     _say_epochs(config)
     for choice in choices:

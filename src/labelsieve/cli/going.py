@@ -54,8 +54,9 @@ def finish(run: Run, limit: float | None) -> None:
         return
     say_rows(run.rows, run.choices, run.folder.left_out if run.folder.left_out.exists() else None)
     where = f"epoch {run.epoch} of {run.parts.recipe.epochs}" if run.epoch else f"{run.parts.recipe.epochs} epochs"
+    what = "vectors" if run.rows.data.are_vectors else "pictures"
     console.print(
-        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data)} pictures, "
+        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data):,} {what}, "
         f"{len(run.rows.data.classes)} classes, {where}, {run.parts.engine.device}"
     )
     done = follow(run, limit)

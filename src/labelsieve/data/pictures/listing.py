@@ -187,6 +187,8 @@ def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
 
 def readable_name(name: str) -> str:
     """A file name as text that every file can hold: bytes that are not UTF-8 become \\x escapes."""
+    if name.isascii():
+        return name
     try:
         return os.fsencode(name).decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can hold and no file name can

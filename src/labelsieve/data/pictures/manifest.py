@@ -93,7 +93,7 @@ def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path)
         if not isinstance(value, str) or not value.strip():
             raise ToolError(_no_path(value, row, place))
         name = value
-        if is_web_address(name):
+        if "://" in name and is_web_address(name):
             found.append(name)
             continue
         if name[0] == "/" or name[1:3] == ":\\" or "./" in name or "//" in name or name.endswith(".."):

@@ -72,6 +72,7 @@ class Files:
             folder = path.rpartition("/")[0]
             if folder not in inside:  # links are looked up once for each folder, not for each file
                 inside[folder] = self.outside or _within(os.path.dirname(full), top)  # noqa: PTH120
+            seen = None
             try:
                 seen = os.lstat(full)
                 if stat.S_ISLNK(seen.st_mode):
@@ -87,7 +88,7 @@ class Files:
                 stamps[2 * row] = seen.st_size
                 stamps[2 * row + 1] = seen.st_mtime_ns
             except FileNotFoundError:
-                found[row] = _absence(path, full) if inside[folder] else LEAVES
+                found[row] = _absence(path, seen is not None) if inside[folder] else LEAVES
             except (OSError, ValueError) as error:  # loops of links, names too long or with a NUL
                 found[row] = f"it cannot be reached ({getattr(error, 'strerror', None) or error})"
         return replace(self, stamps=np.frombuffer(stamps, np.int64).reshape(-1, 2)), found
@@ -140,11 +141,11 @@ class ArrowRows:
         return total.hexdigest()
 
 
-def _absence(path: str, full: str) -> str:
-    """Why there is no file at `full`, which was written as `path`."""
-    if is_web_address(path):
+def _absence(path: str, is_link: bool) -> str:
+    """Why there is no file at `path`."""
+    if "://" in path and is_web_address(path):
         return "it is a web address, and nothing is downloaded"
-    return "it is a link to a file that is not there" if os.path.islink(full) else "there is no such file"  # noqa: PTH114
+    return "it is a link to a file that is not there" if is_link else "there is no such file"
 
 
 def _within(path: str, top: str) -> bool:
