@@ -213,6 +213,15 @@ def test_files_of_another_kind_are_told_before_anything_is_decoded(
     assert not (tmp_path / "run").exists() and not (tmp_path / "cache").exists()
 
 
+def test_trusted_labels_that_contradict_the_data_are_refused(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    words = ("train", animals, *QUICK, "--dry-run", "--trusted")
+    table = manifest(tmp_path, "id,label\ncat/0.png,cat\ncat/1.png,dog\n", "right.csv")
+    answer = shell(*words, table)
+    assert answer.code == 1 and 'it says that "cat/1.png" is "dog", and the data say "cat"' in answer.err
+    table.write_text("id,label\ncat/0.png,cat\ncat/1.png,\n")
+    assert "# note: 2 labels are trusted" in shell(*words, table).out
+
+
 def test_a_dry_run_reads_the_prior_and_tells_the_notes(tmp_path: Path, shell: Shell, animals: Path) -> None:
     table = manifest(tmp_path, "class,frequency\ncat,1\ndog,1\n", "prior.csv")
     assert 'no frequency for "cow"' in shell("train", animals, *QUICK, "--dry-run", "--prior", table).err

@@ -173,6 +173,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def test_arrays_of_other_names_are_not_used(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=np.zeros((6, 8, 8), np.uint8), labels=LABELS, exposure=np.zeros(3))
+    assert len(open_data(f"arrays:{tmp_path / 'a.npz'}").train) == 6
+
+
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_faulty_array_is_refused_with_the_file_and_the_fault(what: str, tmp_path: Path) -> None:
     arrays, says = BROKEN[what]

@@ -68,13 +68,13 @@ def read_arrays(path: Path | None) -> Loaded:
 
 
 def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:
-    """Which key holds what; one that nothing is known of is an error."""
+    """Which key holds what; one that is like a known name is an error. Others, such as file names, are not used."""
     found = keys_by_role(arrays, path)
     if not found:
         raise nothing_found(arrays, path)
     known = (*REQUIRED, *OPTIONAL)
     for key in arrays:
-        if key not in known and key not in found.values():
+        if key not in known and key not in found.values() and suggest(key, known):
             raise ToolError(f'{path}: unknown key "{key}"{suggest(key, known)}; the keys are {", ".join(known)}')
     for key, role in zip(REQUIRED, ("values", "labels")):
         if role not in found:

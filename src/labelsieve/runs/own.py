@@ -17,7 +17,7 @@ from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.pictures.tables import open_table
 from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
-from labelsieve.data.trusted import pinned_rows, read_ids
+from labelsieve.data.trusted import check_labels, pinned_rows, read_ids
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
@@ -103,6 +103,7 @@ def _same(path: str, source: str) -> bool:
 
 def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: set[str]) -> Tensor:
     """Which training rows the file of trusted ids names; `listed` may be named, too, and not be trained on."""
+    check_labels(path, found.train.ids, [found.train.classes[code] for code in found.train.labels.tolist()])
     if opened is None:
         return pinned_rows(path, found.train.ids, listed)
     return pinned_rows(path, found.train.ids, listed | set(opened.undrawn), opened.measured)

@@ -77,6 +77,11 @@ def _word(value: Any, place: str) -> str | None:
     raise ToolError(f"{place}: the label is a {type(value).__name__}; give text or a whole number")
 
 
+def name_of(value: Any) -> str | None:
+    """One label as the name of its class; None for none."""
+    return _word(value, "label")
+
+
 def _ordered(words: dict[int, str | None], classes: Sequence[str] | None, place: str) -> list[str]:
     present = {word for word in words.values() if word is not None}
     if classes is None:
