@@ -104,7 +104,7 @@ def stopped(shell: Shell, data: Path, out: Path) -> None:
 
 CHANGES: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "deleted": (lambda root: (root / "cat" / "3.png").unlink(), ("1 is gone", "cat/3.png")),
-    "broken": (lambda root: (root / "cat" / "3.png").write_bytes(b""), ("1 is gone", "cat/3.png (empty")),
+    "broken": (lambda root: (root / "cat" / "3.png").write_bytes(b""), ("1 is gone", "cat/3.png (the file is empty")),
     "added": (lambda root: shutil.copy(root / "cat" / "3.png", root / "cat" / "new.png"), ("1 is new", "cat/new.png")),
     "moved": (lambda root: (root / "cat" / "3.png").rename(root / "dog" / "x.png"), ("gone: cat/3.png", "new: dog/x.png")),
 }
@@ -192,8 +192,48 @@ def test_files_that_are_named_and_missing(tmp_path: Path, shell: Shell, animals:
 
 
 @pytest.mark.parametrize(
+    ("option", "text", "says"),
+    [
+        ("--trusted", "a,b\n1,2\n", 'no column "id"'),
+        (
+            "--prior",
+            "cat,0.9\ndog,0.1\n",
+            'a column class and a column frequency, named in the first line; the columns are "cat"',
+        ),
+        ("--val", "{}", "file.json: not recognised; write JSON lines"),
+        ("--pretrained", "not weights", "not readable as weights"),
+    ],
+)
+def test_files_of_another_kind_are_told_before_anything_is_decoded(
+    tmp_path: Path, shell: Shell, animals: Path, option: str, text: str, says: str
+) -> None:
+    file = manifest(tmp_path, text, "file.json" if option == "--val" else "file.csv")
+    answer = shell("train", animals, "--out", tmp_path / "run", *QUICK, option, file)
+    assert answer.code in (1, 2) and says in answer.err
+    assert not (tmp_path / "run").exists() and not (tmp_path / "cache").exists()
+
+
+def test_trusted_labels_that_contradict_the_data_are_refused(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    words = ("train", animals, *QUICK, "--dry-run", "--trusted")
+    table = manifest(tmp_path, "id,label\ncat/0.png,cat\ncat/1.png,dog\n", "right.csv")
+    answer = shell(*words, table)
+    assert answer.code == 1 and 'it says that "cat/1.png" is "dog", and the data say "cat"' in answer.err
+    table.write_text("id,label\ncat/0.png,cat\ncat/1.png,\n")
+    assert "# note: 2 labels are trusted" in shell(*words, table).out
+
+
+def test_a_dry_run_reads_the_prior_and_tells_the_notes(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    table = manifest(tmp_path, "class,frequency\ncat,1\ndog,1\n", "prior.csv")
+    assert 'no frequency for "cow"' in shell("train", animals, *QUICK, "--dry-run", "--prior", table).err
+    told = shell("train", animals, *QUICK, "--dry-run", "--label-column", "kind")
+    assert told.code == 0 and "# note: --label-column: only for tables, not used for class folders" in told.out
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--classes", "cat,dgo,cow"), 'the folder "dog" is not one of 3 classes (did you mean "dgo"?)'),
+        (("--prior", "0.9,0.1"), "a table with the columns class and frequency"),
         (("--network", "rsnet18"), 'did you mean "resnet18"'),
         (("--pretrained", "zoo"), "timm:NAME"),
         (("--size", 2), "4..1024"),

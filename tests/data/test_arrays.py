@@ -159,8 +159,9 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"labels": ["cat", "dog", "catt", "dog", "cat", "dog"], "classes": ["cat", "dog"]},
         r'row 3: label "catt" is not one of 2 classes \(did you mean "cat"\?\)',
     ),
-    "labels as a column": ({"labels": LABELS[:, None]}, r"shape is \(6, 1\)"),
-    "words as a column": ({"labels": LABELS.astype("U")[:, None]}, r"\(6, 1\)"),
+    "labels as a table": ({"labels": np.stack([LABELS, LABELS], 1)}, r"shape is \(6, 2\)"),
+    "one-hot labels": ({"labels": np.eye(3)[LABELS]}, r"one-hot: store labels.argmax\(1\)"),
+    "words as objects": ({"labels": LABELS.astype("U").astype(object)}, r"pandas of text.*\.astype\(str\)"),
     "bytes not UTF-8": ({"labels": np.array([b"\xff", b"a"] * 3)}, "not UTF-8"),
     "true label outside": ({"true_labels": LABELS + 1}, "true labels: row 2 has label 3"),
     "fewer true labels": ({"true_labels": LABELS[:4]}, "4 true labels for 6 rows"),
@@ -170,6 +171,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "mirror as text": ({"mirror": np.array("no")}, "one true or false"),
     "unknown key": ({"true_label": LABELS}, 'unknown key "true_label".*did you mean "true_labels"'),
 }
+
+
+def test_arrays_of_other_names_are_not_used(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=np.zeros((6, 8, 8), np.uint8), labels=LABELS, exposure=np.zeros(3))
+    assert len(open_data(f"arrays:{tmp_path / 'a.npz'}").train) == 6
 
 
 @pytest.mark.parametrize("what", BROKEN)

@@ -85,7 +85,6 @@ def test_corrected_labels_keep_their_key_and_shape(tmp_path: Path) -> None:
         ({"features": VECTORS, "lables": LABELS}, r'lables \(did you mean "labels"\?\)'),
         ({"x_train": VECTORS, "y_train": LABELS, "x_test": VECTORS}, "x_test and its labels go together.*test_labels, y_test"),
         ({"x_train": PICTURES, "y_train": LABELS, "y_test": LABELS}, "y_test and its samples go together"),
-        ({"images": PICTURES, "labels": LABELS[:, None]}, r"shape is \(6, 1\)"),
     ],
 )
 def test_what_cannot_be_told_is_refused(arrays: dict[str, Any], says: str, tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ def test_plenty_of_everything_raises_no_doubt() -> None:
         ({"7": 300, "7.0": 300}, '"7" and "7.0" may be meant as one'),
         ({"zebra": 300, "horse": 300, "hosre": 2}, '"hosre" and "horse" may be meant as one'),
         ({"=cmd|x": 300, "@b": 300, "-1": 300}, 'the class "=cmd|x" (and 1 more) looks like a formula'),
+        ({"caf\u00e9": 300, "cafe\u0301": 300}, "may be meant as one (they differ only in how Unicode stores"),
+        ({"-1": 300, "0": 300, "2": 300}, 'the label "-1", which often stands for none'),
+        ({f"{k / 7:.3f}": 1 for k in range(100)} | {"5.0": 20}, "101 classes for 120 samples: are these labels?"),
         ({str(k): 5 for k in range(1000)}, "all 1000 classes have fewer than 20"),
     ],
 )
@@ -45,6 +48,10 @@ def test_classes_without_samples_raise_no_doubt() -> None:
 
 def test_names_stay_on_one_line() -> None:
     assert "\n" not in said({"two\nlines": 1, "b": 600})
+
+
+def test_minus_one_against_one_is_a_pair_of_classes() -> None:
+    assert said({"-1": 300, "1": 300}) == "" == said({"-1": 300, "0": 300, "1": 300})
 
 
 def test_names_of_their_own_are_not_called_misspelt() -> None:

@@ -70,6 +70,12 @@ def test_collapse_by_the_share_of_clean_labels(clean: int, word: str | None) -> 
     assert (said is None) if word is None else (word in (said or ""))
 
 
+def test_that_all_labels_are_clean_is_no_collapse_where_little_noise_was_found() -> None:
+    clean, predicted = torch.ones(1000, dtype=torch.bool), shares(250, 250, 250, 250)
+    assert collapse(clean, predicted, 4, least_clean=0.97) is None
+    assert "almost everything" in (collapse(clean, predicted, 4, least_clean=0.3) or "")
+
+
 @pytest.mark.parametrize(
     ("counts", "swallows"),
     [((500, 100, 100, 100, 100, 100), False), ((510, 98, 98, 98, 98, 98), True),

@@ -8,7 +8,7 @@ from labelsieve.cli.console import console
 from labelsieve.cli.looking import Looking
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
-from labelsieve.runs.assemble import recipe_for, rows_for
+from labelsieve.runs.assemble import prior_for, recipe_for, rows_for
 from labelsieve.runs.config import Config, to_yaml
 from labelsieve.runs.own import Watch, check_names, check_place, picture_options
 from labelsieve.runs.train import settled
@@ -27,12 +27,16 @@ def say_plan(config: Config, out: Path | None) -> None:
     console.print(to_yaml(config), end="")
     wrong = "" if rows.noise is None else f", {100 * float(rows.noise.flipped.double().mean()):.1f} % made wrong"
     test = 0 if rows.test is None else len(rows.test.labels)
+    what = rows.data.things
     console.print(
-        f"# data: {len(rows.data)} pictures {rows.data.shape}, {len(rows.data.classes)} classes{wrong}; {test} test pictures"
+        f"# data: {len(rows.data)} {what} {rows.data.shape}, {len(rows.data.classes)} classes{wrong}; {test} test {what}"
     )
     _say_epochs(config)
     for choice in choices:
         console.print(f"# {choice}")
+    prior_for(config, rows.data)  # so that a table of frequencies that does not fit is found here
+    for note in rows.notes:
+        console.print(f"# note: {note}")
     if rows.left_out:
         console.print(f"# left out: {len(rows.left_out):,} pictures; `labelsieve inspect` names them")
     _say_folder(out)

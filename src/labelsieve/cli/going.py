@@ -13,7 +13,7 @@ from labelsieve.issues.rules import ACTIONS
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
-from labelsieve.runs.findings import read_findings, read_record, things_of
+from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import Watch
@@ -56,8 +56,8 @@ def finish(run: Run, limit: float | None) -> None:
     say_rows(run.rows, run.choices, run.folder.left_out if run.folder.left_out.exists() else None)
     where = f"epoch {run.epoch} of {run.parts.recipe.epochs}" if run.epoch else f"{run.parts.recipe.epochs} epochs"
     console.print(
-        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data)} "
-        f"{things_of(run.config.data.source)}, {len(run.rows.data.classes)} classes, {where}, {run.parts.engine.device}"
+        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data):,} {run.rows.data.things}, "
+        f"{len(run.rows.data.classes)} classes, {where}, {run.parts.engine.device}"
     )
     done = follow(run, limit)
     if done:

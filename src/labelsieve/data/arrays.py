@@ -23,7 +23,7 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npz
-from labelsieve.data.npz_keys import held_keys, keys_by_role, nothing_found, plain_labels
+from labelsieve.data.npz_keys import held_keys, keys_by_role, misshapen, nothing_found, plain_labels
 from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pixels import as_bytes, brightest, channels_first
 from labelsieve.errors import ToolError, UsageError, suggest
@@ -68,13 +68,13 @@ def read_arrays(path: Path | None) -> Loaded:
 
 
 def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:
-    """Which key holds what; one that nothing is known of is an error."""
+    """Which key holds what; one that is like a known name is an error. Others, such as file names, are not used."""
     found = keys_by_role(arrays, path)
     if not found:
         raise nothing_found(arrays, path)
     known = (*REQUIRED, *OPTIONAL)
     for key in arrays:
-        if key not in known and key not in found.values():
+        if key not in known and key not in found.values() and suggest(key, known):
             raise ToolError(f'{path}: unknown key "{key}"{suggest(key, known)}; the keys are {", ".join(known)}')
     for key, role in zip(REQUIRED, ("values", "labels")):
         if role not in found:
@@ -119,7 +119,7 @@ def _classes(labels: Array, arrays: dict[str, Array], place: str, path: Path) ->
 def _labels(labels: Array, classes: Sequence[str], numbered: bool, place: str) -> Tensor:
     """Places among the class names, by name or as they are: int64 (N,)."""
     if labels.ndim != 1:
-        raise ToolError(f"{place}: the shape is {labels.shape}; labels must be (N,), one for each picture")
+        raise misshapen(labels, place)
     if numbered and labels.dtype.kind in "ui":
         return torch.from_numpy(labels.astype(np.int64))
     codes = name_labels(labels.tolist(), place, classes).codes

@@ -24,7 +24,7 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npy, read_npz
-from labelsieve.data.npz_keys import COLUMNS, held_keys, keys_by_role, nothing_found, plain_labels
+from labelsieve.data.npz_keys import COLUMNS, held_keys, keys_by_role, misshapen, nothing_found, plain_labels
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
@@ -178,7 +178,7 @@ def _from_npz(path: Path, options: PictureOptions) -> Loaded:
 def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> Labels:
     """By number where names go with whole numbers that are their places; else by their text."""
     if values.ndim != 1:
-        raise ToolError(f"{place}: the shape is {values.shape}; labels must be (N,), one a row")
+        raise misshapen(values, place)
     names = None if names is None else [str(name) for name in names]
     if names is not None and values.dtype.kind in "ui" and not {str(value) for value in values} <= set(names):
         return number_labels(values.tolist(), names, place)
@@ -192,7 +192,8 @@ def labels_beside(path: Path, options: PictureOptions) -> Path:
     for name in (f"{path.stem}_labels.npy", *BESIDE):
         if (path.parent / name).is_file() and path.parent / name != path:
             return path.parent / name
-    raise UsageError(f"{path}: no labels beside it ({', '.join(BESIDE)}); name the file with {named('labels_file')}")
+    names = ", ".join((f"{path.stem}_labels.npy", *BESIDE))
+    raise UsageError(f"{path}: no labels beside it ({names}); name the file with {named('labels_file')}")
 
 
 def _npy_rows(path: Path, beside: Path, options: PictureOptions) -> Rows:
@@ -210,16 +211,16 @@ def _npy_rows(path: Path, beside: Path, options: PictureOptions) -> Rows:
         splits = None if split is None else splits_of(read[split], beside, options.measuring)
     else:
         labels = _label_list(beside, options)
-    return _agreeing(Rows(path, values, labels, ids, splits))
+    return _agreeing(Rows(path, values, labels, ids, splits), beside)
 
 
 def _label_list(path: Path, options: PictureOptions) -> Labels:
     if path.suffix.lower() == ".npy":
-        return _labels(read_npy(path), None, options, str(path))
+        return _labels(plain_labels({"": read_npy(path)}, ""), None, options, str(path))
     if not path.is_file():
         raise ToolError(f"{path}: no such file; check the path of the labels")
     with text_of(path, options.encoding) as stream:
-        return name_labels(stream.read().splitlines(), str(path), options.classes)
+        return name_labels(stream.read().rstrip("\r\n").splitlines(), str(path), options.classes)
 
 
 def _parquet_rows(path: Path, options: PictureOptions) -> Rows:
@@ -236,12 +237,14 @@ def _parquet_rows(path: Path, options: PictureOptions) -> Rows:
     return _agreeing(Rows(path, values, labels, ids, splits))
 
 
-def _agreeing(rows: Rows) -> Rows:
+def _agreeing(rows: Rows, beside: Path | None = None) -> Rows:
     """The rows, or a `ToolError` where there is not one label, and where there are ids one id, for each."""
     count, labels = len(rows.values), len(rows.labels.codes)
     ids = count if rows.ids is None else len(rows.ids)
     if labels != count or ids != count:
-        raise ToolError(f"{rows.path}: {count} vectors, {labels} labels, {ids} ids; the counts must agree")
+        named_too = "" if rows.ids is None else f", {ids} ids"
+        where = "" if beside is None else f" in {beside.name}"
+        raise ToolError(f"{rows.path}: {count} vectors, {labels} labels{where}{named_too}; the counts must agree")
     return rows
 
 

@@ -23,7 +23,7 @@ def warnings(found: "Inspection") -> Iterator[str]:
     yield from doubts(found.training)
     if found.different_labels:
         count = len(found.different_labels)
-        occur = "picture occurs" if count == 1 else "pictures occur"
+        occur = f"{_what(found, count)} {'occurs' if count == 1 else 'occur'}"
         yield f"{count} {occur} more than once with different labels: at least one label of each is wrong"
     leaked = [group for group in (*found.same_label, *found.different_labels) if len(set(group.splits)) > 1]
     if leaked:
@@ -82,11 +82,14 @@ def _duplicates(found: "Inspection") -> list[str]:
     said = []
     for what, groups in (("the same label", found.same_label), ("different labels", found.different_labels)):
         if groups:
-            pictures = "picture" if len(groups) == 1 else "pictures"
-            said.append(f"exact duplicates with {what}: {len(groups):,} {pictures}")
+            said.append(f"exact duplicates with {what}: {len(groups):,} {_what(found, len(groups))}")
     said += [f"  {_members(group)}" for group in found.different_labels[:LISTED]]
     said += [f"  ...{_more(found.different_labels)}"] if len(found.different_labels) > LISTED else []
     return said
+
+
+def _what(found: "Inspection", count: int) -> str:
+    return ("vector" if len(found.shape) == 1 else "picture") + ("" if count == 1 else "s")
 
 
 def _members(group: "Duplicates") -> str:

@@ -39,6 +39,11 @@ class NoisyData:
     def are_vectors(self) -> bool:
         return self.images.ndim == 2
 
+    @property
+    def things(self) -> str:
+        """What to call the samples when one speaks of them."""
+        return "vectors" if self.are_vectors else "pictures"
+
     def relabelled(self, labels: Tensor) -> "NoisyData":
         return replace(self, labels=labels)
 
@@ -98,7 +103,7 @@ def checked(data: NoisyData, place: str) -> NoisyData:
     """The data, or a `ToolError` that names what is wrong with it; `place` is the file or source."""
     images, labels, classes = data.images, data.labels, len(data.classes)
     if len(images) != len(labels) or len(labels) != len(data.ids):
-        raise ToolError(f"{place}: {len(images)} pictures, {len(labels)} labels, {len(data.ids)} ids; the counts must agree")
+        raise ToolError(f"{place}: {len(images)} {data.things}, {len(labels)} labels, {len(data.ids)} ids; the counts must agree")
     if len(labels) == 0:
         raise ToolError(f"{place}: it has no samples")
     if classes < 2:
@@ -122,12 +127,14 @@ def checked(data: NoisyData, place: str) -> NoisyData:
 def checked_held(held: Held, data: NoisyData, place: str) -> Held:
     """The test set, or a `ToolError` where it does not fit the training rows. Classes may be empty."""
     images, labels = held.images, held.labels
+    what = data.things
     if len(images) != len(labels) or len(labels) == 0:
-        raise ToolError(f"{place}: {len(images)} test pictures, {len(labels)} test labels; they must agree and be at least one")
+        raise ToolError(f"{place}: {len(images)} test {what}, {len(labels)} test labels; they must agree and be at least one")
     if images.shape[1:] != data.images.shape[1:]:
+        same = "number of dimensions" if data.are_vectors else "channels, height and width"
         raise ToolError(
-            f"{place}: test pictures have the shape {tuple(images.shape[1:])}, "
-            f"training pictures {tuple(data.images.shape[1:])}; give both the same channels, height and width"
+            f"{place}: test {what} have the shape {tuple(images.shape[1:])}, "
+            f"training {what} {tuple(data.images.shape[1:])}; give both the same {same}"
         )
     _check_range(labels, len(data.classes), f"{place}, test set")
     return held

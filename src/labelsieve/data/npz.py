@@ -64,8 +64,8 @@ def _member(opened: Any, key: str, path: Path) -> Array:
     except Exception as error:  # as above, once more for each member
         if "Object arrays" in str(error):
             raise ToolError(
-                f'{path}: "{key}" is an array of Python objects, as NumPy makes of rows that differ in size; '
-                f"pictures must have one size, labels must be whole numbers or text"
+                f'{path}: "{key}" is an array of Python objects, as NumPy makes of rows that differ in size and pandas of text; '
+                f"pictures must have one size, and text is stored with .astype(str)"
             ) from error
         raise ToolError(f'{path}: "{key}" cannot be read whole ({error}); write the file again') from error
     if not isinstance(found, np.ndarray):

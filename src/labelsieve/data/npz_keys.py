@@ -22,7 +22,6 @@ LABELS: Groups = (
     ("labels", "y"),
     (*(name for name in usual.LABEL if name not in ("labels", "y")), "y_train", "train_labels"),
 )
-FOREIGN = ("y_train", "train_labels")  # published with labels as a column (N, 1), and those of other splits alike
 
 
 def keys_by_role(keys: Collection[str], path: Path) -> dict[str, str]:
@@ -64,10 +63,16 @@ def held_keys(found: Mapping[str, str], split: str, keys: Collection[str], path:
 
 
 def plain_labels(arrays: Mapping[str, Array], key: str) -> Array:
-    """The labels under `key`; (N, 1) as Keras and MedMNIST write them becomes (N,)."""
+    """The labels under `key`; a column (N, 1), as Keras and MedMNIST write them, becomes (N,)."""
     values = arrays[key]
-    column = values.ndim == 2 and values.shape[1] == 1
-    return values[:, 0] if column and any(name in arrays for name in FOREIGN) else values
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def misshapen(labels: Array, place: str) -> ToolError:
+    """Labels with more axes than one."""
+    one_hot = labels.ndim == 2 and labels.dtype.kind in "uifb" and bool((labels.astype(float).sum(1) == 1).all())
+    more = "; they are one-hot: store labels.argmax(1)" if one_hot else ""
+    return ToolError(f"{place}: the shape is {labels.shape}; labels must be (N,), one for each sample{more}")
 
 
 def nothing_found(keys: Collection[str], path: Path) -> ToolError:

@@ -1,5 +1,6 @@
 """When an outcome should not be trusted: the training samples of each class go in, sentences come out. Needs no torch."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
@@ -39,6 +40,11 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
             f"{samples} samples are few: do not trust estimates of the noise, and check every suggestion "
             f"by eye (from about {FEW_SAMPLES} on it gets better)"
         )
+    if samples > OFTEN and len(counts) > samples / 2:
+        yield (
+            f"{len(counts):,} classes for {samples:,} samples: are these labels? Choose another column with "
+            f"{FLAGS['label_column']} where they are numbers or names of single samples"
+        )
     few = sum(count < FEW_OF_CLASS for count in counts.values())
     if few == len(counts) and few >= MANY_CLASSES:
         yield (
@@ -52,7 +58,7 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     if uneven >= UNEVEN:
         yield f"the largest class is {uneven:.0f} times the smallest: rare classes are judged with less certainty"
     for one, other in islice(_alike(counts), MOST_NAMED):
-        yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one; if so, write them alike"
+        yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one{_unlike(one, other)}; if so, write them alike"
     yield from _stand_ins(counts)
     yield from _formulas(counts)
 
@@ -76,10 +82,16 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _unlike(one: str, other: str) -> str:
+    """What eyes do not see: the same letters, stored in two ways."""
+    same = unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
+    return " (they differ only in how Unicode stores letters with accents)" if same else ""
+
+
 def _stand_ins(counts: Mapping[str, int]) -> Iterator[str]:
     """They may be real classes, so they stay; but what exports empty cells in words makes a class of them."""
     for name, count in counts.items():
-        if name.casefold() in NO_LABEL:
+        if name.casefold() in NO_LABEL or (name in ("-1", "-1.0") and counts.keys() - {"-1", "1", "0", "-1.0", "1.0", "0.0"}):
             have = "sample has" if count == 1 else "samples have"
             yield (
                 f"{count:,} {have} the label {quoted(name)}, which often stands for none; if so, remove such rows, or empty "

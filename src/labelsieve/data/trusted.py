@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.labels import name_of, spelt_as
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
 from labelsieve.errors import ToolError, suggest
 
@@ -32,6 +33,28 @@ def read_ids(path: Path) -> list[str]:
     raise ToolError(f'{path}: it has no column "id"; the columns are {listed}. Rename one, or write one id a line')
 
 
+def check_labels(path: Path, ids: Sequence[str], labels: Sequence[str]) -> None:
+    """A `ToolError` where a table of trusted ids says another label than the data: it would pin one that is wrong."""
+    table = open_table(path) if path.suffix.lower() in SUFFIXES else None
+    columns = [] if table is None else [name for name in table.columns if name.strip().lower() in usual.LABEL]
+    named = [] if table is None else [name for name in table.columns if name.strip().lower() in usual.ID]
+    if table is None or len(columns) != 1 or not named:
+        return
+    given = dict(zip(ids, labels))
+    rows = zip(*table.read([named[0], columns[0]]))
+    stated = ((str(name).removeprefix("./"), name_of(label)) for name, label in rows)
+    other = [
+        (name, label) for name, label in stated if label and name in given and spelt_as(label, (given[name],)) != given[name]
+    ]
+    if other:
+        name, label = other[0]
+        more = f" ({len(other)} such ids)" if len(other) > 1 else ""
+        raise ToolError(
+            f'{path}: it says that "{name}" is "{label}", and the data say "{given[name]}"{more}; the label in the data is what '
+            f"is trusted: correct it there, or remove the id here"
+        )
+
+
 def pinned_rows(
     path: Path, ids: Sequence[str], absent: Collection[str] = (), measured: Mapping[str, Sequence[str]] | None = None
 ) -> Tensor:
@@ -43,7 +66,7 @@ def pinned_rows(
     mask = torch.zeros(len(ids), dtype=torch.bool)
     unknown = []
     for name in read_ids(path):
-        plain = name if name in row or name in absent else name.removeprefix("./")
+        plain = name if name in row or name in absent else spelt_as(name.removeprefix("./"), row)
         if plain in row:
             mask[row[plain]] = True
         elif plain not in absent:

@@ -52,19 +52,28 @@ def accuracy(scores: Tensor, labels: Tensor, top: int = 1) -> float:
     return 100 * float(right.double().mean())
 
 
+MOSTLY_CLEAN = 0.9  # what is taken as clean in any case, from which on all of it may well be
+
+
 def collapse(
-    clean: Tensor, predicted: Tensor, classes: int, given: Tensor | None = None, names: Sequence[str] | None = None
+    clean: Tensor,
+    predicted: Tensor,
+    classes: int,
+    given: Tensor | None = None,
+    least_clean: float = 0.0,
+    names: Sequence[str] | None = None,
 ) -> str | None:
     """In words, when a partition has collapsed: almost nothing or everything clean, or one class swallows the rest.
 
     A class counts as swallowing when over half of all predictions are its, with more than two classes to choose from and
     over three times what its share would be; where it is that common among the `given` labels already, once and a half that.
     It is called by its number, or as `names` (K,) have it.
+    That all count as clean is no collapse where the noise found is so small that `least_clean` of them are taken as such anyway.
     """
     share = float(clean.double().mean())
     if share < 0.01:
         return f"almost nothing counts as clean ({100 * share:.1f} % of the labels)"
-    if share > 0.995:
+    if share > 0.995 and least_clean < MOSTLY_CLEAN:
         return f"almost everything counts as clean ({100 * share:.1f} % of the labels)"
     counts = torch.bincount(predicted.cpu(), minlength=classes).double() / max(len(predicted), 1)
     largest = float(counts.max())

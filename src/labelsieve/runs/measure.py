@@ -69,7 +69,7 @@ class Measure:
             line["divergence"] = [diagnostics.divergence(a, b) for a, b in pairs]
             line["consistency"] = [diagnostics.consistency(a, b, recipe.mixture_threshold, recipe.tau) for a, b in pairs]
         line |= self._against_truth(epoch, masks)
-        return line | self._notes(epoch, divided)
+        return line | self._notes(epoch, divided, recipe.least_clean)
 
     def _against_truth(self, epoch: Epoch, masks: Sequence[Tensor]) -> dict[str, Any]:
         if self.truth is None:
@@ -85,12 +85,12 @@ class Measure:
         line["clean_recall"] = [recall for _, recall in measured]
         return line
 
-    def _notes(self, epoch: Epoch, masks: Sequence[Tensor]) -> dict[str, Any]:
+    def _notes(self, epoch: Epoch, masks: Sequence[Tensor], least_clean: float) -> dict[str, Any]:
         """What went oddly, by network: a collapsed partition, classes without a mixture, losses that were no numbers."""
         notes, names = [], [quoted(name) for name in self.data.classes]
         for learner, mask, seen in zip(self.learners, masks, epoch.seen):
             teacher, name = learner.teacher, f"network {learner.number + 1}"
-            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes, seen.labels, names)
+            collapsed = diagnostics.collapse(mask, seen.predicted, seen.classes, seen.labels, least_clean, names)
             if collapsed:
                 notes.append(f"{name}: the partition collapsed: {collapsed}")
             if teacher.unfitted_ and teacher.per_class:

@@ -7,20 +7,24 @@ from pathlib import Path
 
 from torch import Tensor
 
+from labelsieve.data.frequencies import class_and_number
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.pictures.held import Found, labelled_pictures
 from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.opening import Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Progress
+from labelsieve.data.pictures.tables import open_table
 from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
-from labelsieve.data.trusted import pinned_rows
+from labelsieve.data.trusted import check_labels, pinned_rows, read_ids
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
 from labelsieve.runs.elsewhere import suited_to
 from labelsieve.runs.picture_choices import picture_options as picture_options
+from labelsieve.runs.weights import read_weights
 
 CPU_SIZE = 64
 SAME = "--val names the training pictures themselves: accuracy is measured on what was learnt, by labels that may be wrong"
@@ -99,6 +103,7 @@ def _same(path: str, source: str) -> bool:
 
 def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: set[str]) -> Tensor:
     """Which training rows the file of trusted ids names; `listed` may be named, too, and not be trained on."""
+    check_labels(path, found.train.ids, [found.train.classes[code] for code in found.train.labels.tolist()])
     if opened is None:
         return pinned_rows(path, found.train.ids, listed)
     return pinned_rows(path, found.train.ids, listed | set(opened.undrawn), opened.measured)
@@ -130,4 +135,20 @@ def check_names(config: Config) -> None:
     for option, text in named.items():
         if text is not None and not Path(text).expanduser().exists():
             near = suggest(Path(text).name, ("uniform", "given")) if option == "--prior" else ""
-            raise ToolError(f"{text}: there is no such file or folder{near}; check what {option} names")
+            more = ": uniform, given, or a table with the columns class and frequency" if option == "--prior" else ""
+            raise ToolError(f"{text}: there is no such file or folder{near}; check what {option} names{more}")
+    _check_kinds(config)
+
+
+def _check_kinds(config: Config) -> None:
+    """The named files are of the kind that is needed: hours of decoding must not come before such an error."""
+    if config.data.trusted is not None:
+        read_ids(Path(config.data.trusted))
+    if config.training.prior.startswith("file:"):
+        table = Path(config.training.prior.removeprefix("file:"))
+        class_and_number(open_table(table).columns, table)
+    if config.pictures.val is not None:
+        val = Path(config.pictures.val)
+        recognise(val, picture_options(suited_to(val, config.pictures, config.data.source.partition(":")[2])))
+    if config.pretrained not in (None, "zoo"):
+        read_weights(Path(str(config.pretrained)))

@@ -39,14 +39,20 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except SafetensorError as error:
         raise ToolError(f"{path}: not a whole safetensors file ({error}); write or fetch it again") from None
     except Exception as error:  # the reader fails in many ways on what is no file of its own
-        if "weights_only" in str(error) or "WeightsUnpickler" in str(error):
+        if _is_pickled(path) and ("weights_only" in str(error) or "WeightsUnpickler" in str(error)):
             raise ToolError(
                 f"{path}: it holds more than weights, and running what a file says is not done here; save the weights alone: "
                 f"safetensors.torch.save_file(model.state_dict(), FILE)"
             ) from None
-        said = " ".join(str(error).split())[:120]
+        said = " ".join(str(error).split())[:120] if _is_pickled(path) else "it is neither a zip nor a pickle"
         raise ToolError(f"{path}: not readable as weights ({said}); give a .safetensors file or a torch state dict") from None
     return _unwrapped(found, path)
+
+
+def _is_pickled(path: Path) -> bool:
+    """Whether it begins as torch.save writes, now (a zip) or in old days."""
+    with path.open("rb") as stream:
+        return stream.read(2) in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def _unwrapped(found: Any, path: Path) -> dict[str, Tensor]:

@@ -84,7 +84,7 @@ def test_the_size_follows_the_median(sides: list[int], expected: int) -> None:
 
 
 def test_a_disk_that_is_too_small_is_said_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match=r"need .* GiB and .* GiB are free; choose a smaller size or another cache_dir"):
+    with pytest.raises(ToolError, match=r"need .* [KMG]iB and .* [KMG]iB are free; choose a smaller size or another cache_dir"):
         PixelCache(tmp_path / "c", (10**9, 3, 224, 224)).prepare()
     assert not (tmp_path / "c" / "pixels.npy").exists()
 
@@ -94,6 +94,32 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     class_folders(tmp_path / "data")
     with pytest.raises(ToolError, match=r"file.*cannot be written .* another cache_dir"):
         open_pictures(tmp_path / "data", PictureOptions(cache_dir=tmp_path / "file"))
+
+
+@pytest.mark.parametrize("left", [0, 100, 500])
+@pytest.mark.parametrize("broken", [False, True])
+def test_pixels_that_were_cut_short_are_decoded_again(left: int, broken: bool, tmp_path: Path) -> None:
+    class_folders(tmp_path / "data")
+    if broken:
+        (tmp_path / "data" / "cat" / "x.png").write_text("no picture")
+    first = open_pictures(tmp_path / "data")
+    assert first.cache is not None
+    expected = first.collection.train.images.clone()
+    os.truncate(first.cache / "pixels.npy", left)
+    again = open_pictures(tmp_path / "data")
+    assert again.collection.train.images.equal(expected) and len(again.left_out) == broken
+
+
+def test_a_whole_cache_that_cannot_be_written_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that people share: root may write anywhere, so the answer is made up."""
+    class_folders(tmp_path / "data")
+    first = open_pictures(tmp_path / "data")
+    assert first.cache is not None
+    (first.cache / "lock").unlink()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    told = Told()
+    assert open_pictures(tmp_path / "data", progress=told).collection.train.images.equal(first.collection.train.images)
+    assert not told.kinds and not (first.cache / "lock").exists()
 
 
 def test_processes_give_the_same_pixels_as_this_one(tmp_path: Path) -> None:

@@ -82,6 +82,23 @@ def test_npy_with_labels_beside_it(name: str, tmp_path: Path) -> None:
     check(open_pictures(tmp_path / "v.npy", PictureOptions(labels_file=moved)).collection)
 
 
+@pytest.mark.parametrize("name", ["labels.npy", "v.npz"])
+def test_labels_may_be_a_column(name: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", VECTORS)
+    np.save(tmp_path / "labels.npy", LABELS[:, None])
+    np.savez(tmp_path / "v.npz", features=VECTORS, labels=LABELS[:, None])
+    check(open_pictures(tmp_path / ("v.npy" if name == "labels.npy" else name)).collection)
+
+
+def test_empty_lines_at_the_end_are_no_labels(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", VECTORS)
+    (tmp_path / "labels.txt").write_text("\n".join(LABELS) + "\n\n\n")
+    check(open_pictures(tmp_path / "v.npy").collection)
+    (tmp_path / "labels.txt").write_text("\n".join(LABELS[:-1]))
+    with pytest.raises(ToolError, match=r"6 vectors, 5 labels in labels\.txt; the counts"):
+        open_pictures(tmp_path / "v.npy")
+
+
 def test_a_table_beside_an_npy_gives_ids_and_splits(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", VECTORS)
     rows = [f"{name},{label}" for name, label in zip("uvwxyz", LABELS)]
@@ -153,7 +170,8 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "missing": ({"y": np.array(["a", "", "b", "a", "b", "a"])}, "1 rows have no label, the first is row 2"),
     "one class": ({"y": np.zeros(6, int)}, "1 class"),
     "both": ({"features": VECTORS}, "features and X would both do"),
-    "column": ({"y": LABELS[:, None]}, r"labels must be \(N,\)"),
+    "table": ({"y": np.stack([LABELS, LABELS], 1)}, r"labels must be \(N,\)"),
+    "one-hot": ({"y": np.eye(2)[[0, 1, 0, 1, 0, 1]]}, r"one-hot: store labels.argmax\(1\)"),
     "half a test set": ({"X_test": VECTORS}, "none of the keys test_labels, y_test"),
     "odd test set": ({"X_test": VECTORS[:, :2], "y_test": LABELS}, r"shape \(2,\)"),
     "ids twice": ({"ids": list("aabcde")}, 'id "a" occurs more than once'),

@@ -218,3 +218,55 @@ def test_all_unreadable_is_an_error_with_the_first_reason(tmp_path: Path) -> Non
 def test_wrong_options_are_refused_when_made(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         PictureOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_folders_that_systems_leave_behind_are_no_classes(tmp_path: Path) -> None:
+    class_folders(tmp_path)
+    save(noise(1), tmp_path / "__MACOSX" / "cat" / "0.png")
+    save(noise(2), tmp_path / "cat" / "@eaDir" / "0.png" / "THUMB_M.png")
+    opened = open_pictures(tmp_path)
+    assert opened.collection.train.classes == ("cat", "dog") and len(opened.collection.train) == 6
+    assert opened.ignored == {"hidden": 2}
+
+
+@pytest.mark.parametrize(
+    ("ending", "says"),
+    [(".heic", r"format that is not read \(\.heic\): 6\); save pictures as JPEG"), ("", "file without an ending: 6")],
+)
+def test_pictures_that_are_not_read_are_told_from_files_that_are_none(ending: str, says: str, tmp_path: Path) -> None:
+    for file in list(class_folders(tmp_path).glob("*/*.png")):
+        file.rename(file.with_suffix(ending))
+    with pytest.raises(ToolError, match=says):
+        open_pictures(tmp_path)
+
+
+def test_a_folder_wrapped_around_the_classes_is_pointed_to(tmp_path: Path) -> None:
+    class_folders(tmp_path / "wrapped" / "set")
+    with pytest.raises(ToolError, match=f"folders cat, dog: if these are the classes, give {tmp_path / 'wrapped' / 'set'}"):
+        open_pictures(tmp_path / "wrapped")
+
+
+def test_class_folders_that_are_links_out_say_how_to_follow_them(tmp_path: Path) -> None:
+    class_folders(tmp_path / "there", ("cat", "dog", "cow"))
+    (tmp_path / "here").mkdir()
+    for name in ("cat", "dog"):
+        (tmp_path / "here" / name).symlink_to(tmp_path / "there" / name)
+    with pytest.raises(ToolError, match=r"links that lead out of it \(2\).*--set pictures.outside=true"):
+        open_pictures(tmp_path / "here")
+    assert len(open_pictures(tmp_path / "here", PictureOptions(outside=True)).collection.train) == 6
+    class_folders(tmp_path / "here", ("cow", "ant"))
+    assert any("--set pictures.outside=true" in note for note in open_pictures(tmp_path / "here").notes)
+
+
+def test_whose_label_pictures_below_the_class_folders_get_is_said(tmp_path: Path) -> None:
+    class_folders(tmp_path / "animals")
+    class_folders(tmp_path, ("cars",))
+    (note,) = open_pictures(tmp_path).notes
+    assert note.startswith("6 pictures lie in folders below") and note.endswith('"animals/cat/0.png" is of "animals"')
+
+
+@pytest.mark.parametrize(("side", "kept"), [(16, 16), (19, 16), (27, 24), (40, 32)])
+def test_small_pictures_keep_most_of_their_pixels(side: int, kept: int, tmp_path: Path) -> None:
+    for name in ("cat/0.png", "dog/0.png"):
+        save(noise(0, side), tmp_path / name)
+    assert open_pictures(tmp_path).collection.train.images.shape[-1] == kept

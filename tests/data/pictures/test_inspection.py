@@ -115,3 +115,9 @@ def test_arrays_and_vectors(tmp_path: Path) -> None:
     vectors = inspection(tmp_path / "v.npz", choose_network=lambda *sizes: str(sizes))
     assert vectors.counts == {"train": {"0": 2, "1": 2}} and vectors.different_labels == () and vectors.network == "(4, 0, 4, 2)"
     assert any("4 numbers a sample" in line for line in vectors.lines())
+
+
+def test_vectors_are_not_called_pictures(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", features=np.ones((4, 3), np.float32), labels=np.array([0, 1, 0, 1]))
+    text = "\n".join(inspection(tmp_path / "v.npz").lines())
+    assert "1 vector occurs more than once" in text and "picture" not in text

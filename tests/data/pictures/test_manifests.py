@@ -186,15 +186,60 @@ def test_spaces_around_paths_are_left_out_where_only_so_there_is_a_file(folder: 
 @pytest.mark.parametrize(
     ("paths", "says"),
     [
-        ((".\\img\\0.png", "img\\1.png"), "paths hold backslashes: write them with / instead. Give the folder .*--root"),
+        ((".\\imgs\\0.png", "imgs\\1.png"), "paths hold backslashes: write them with / instead. Give the folder .*--root"),
         ((" imgs/0.png", "imgs/1.png"), "paths begin or end with spaces"),
         (("imgs/0.png", "imgs/1.png"), r"no such file\. Give the folder"),
+        (("https://a.org/0.png", "https://a.org/1.png"), r'"https://a\.org/0\.png".*web address.*download the pictures'),
+        (("IMG/0.PNG", "IMG/1.PNG"), r'There is "img/0\.png": write upper and lower case'),
     ],
 )
 def test_what_is_odd_about_paths_that_lead_nowhere_is_said(paths: tuple[str, str], says: str, folder: Path) -> None:
     rows = [{"label": label, "path": path} for label, path in zip("ab", paths)]
     with pytest.raises(ToolError, match=says):
         opened(write(folder / "t.csv", rows))
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("img\\{}.png", "backslashes in paths are read as /"),
+        (".\\img\\{}.png", "backslashes in paths are read as /"),
+        ("img/%7b{}%7d.png", "signs such as %20"),
+        ("file://{root}/img/{}.png", "paths that begin with file://"),
+        ("img/e\u0301{}.png", "letters with accents"),
+        ("img/\u00fc{}.png", "letters with accents"),
+    ],
+)
+def test_paths_are_read_as_the_files_are_named(written: str, says: str, folder: Path) -> None:
+    for number in range(3):
+        for name in (f"{{{number}}}", f"\u00e9{number}", f"u\u0308{number}"):
+            save(noise(number), folder / "img" / f"{name}.png")
+    rows = [{"path": written.format(number, root=folder), "label": "ab"[number % 2]} for number in range(3)]
+    found = opened(write(folder / "t.csv", rows))
+    assert len(found.collection.train) == 3 and not found.left_out and any(says in note for note in found.notes)
+
+
+def test_a_path_that_leads_to_a_file_as_it_is_written_stays(folder: Path) -> None:
+    rows = [{"path": path, "label": label} for path, label in (("img/%30.png", "a"), ("img\\0.png", "b"), ("img/0.png", "a"))]
+    for row in rows:
+        save(noise(0), folder / row["path"])
+    found = opened(write(folder / "t.csv", rows))
+    assert found.collection.train.ids == ("img/%30.png", "img\\0.png", "img/0.png") and not found.notes
+
+
+def test_a_path_that_goes_up_and_comes_back_stays_in_the_root(folder: Path) -> None:
+    rows = [{**row, "path": f"../data/{row['path']}"} for row in ROWS]
+    assert opened(write(folder / "t.csv", rows)).collection.train.ids[0] == "img/0.png"
+
+
+def test_what_is_not_there_is_said_by_its_kind(folder: Path) -> None:
+    (folder / "img" / "link.png").symlink_to("gone.png")
+    (folder / "img" / "empty.png").touch()
+    paths = ("img/link.png", "img/empty.png", "https://a.org/1.png")
+    rows = [*ROWS, *({"path": path, "label": "dog"} for path in paths)]
+    reasons = [row.reason for row in opened(write(folder / "t.csv", rows)).left_out]
+    assert reasons[0] == "it is a link to a file that is not there" and reasons[1] == "the file is empty"
+    assert reasons[2] == "it is a web address, and nothing is downloaded"
 
 
 def test_missing_files_are_left_out_and_told(folder: Path) -> None:
@@ -275,3 +320,33 @@ def test_metadata_without_labels_leave_the_folders_to_speak(folder: Path) -> Non
         save(noise(1), folder / name / "x.png")
     write(folder / "metadata.csv", [{"file_name": "cat/x.png", "caption": "a cat"}])
     assert recognise(folder).kind == "class folders"
+
+
+def test_whole_numbers_that_a_table_wrote_as_floats_are_in_order(folder: Path) -> None:
+    rows = [{"path": f"img/{k}.png", "label": label} for k, label in enumerate(("10.0", "2.0", "1.0"))]
+    assert opened(write(folder / "t.csv", rows)).collection.train.classes == ("1.0", "2.0", "10.0")
+
+
+def test_classes_may_be_stored_in_another_form_of_unicode() -> None:
+    found = name_labels(["cafe\u0301", "bar"], "t.csv", ("bar", "caf\u00e9"))
+    assert found.codes.tolist() == [1, 0] and found.classes == ("bar", "caf\u00e9")
+
+
+def test_a_table_without_a_header_is_told(folder: Path) -> None:
+    (folder / "t.csv").write_text("img/0.png,dog\nimg/1.png,cat\n")
+    with pytest.raises(UsageError, match="first line looks like a row: put a line of names above it"):
+        opened(folder / "t.csv")
+
+
+def test_numbers_in_columns_of_their_own_are_told_how_vectors_are_written(tmp_path: Path) -> None:
+    row = {f"f{k}": 0.5 for k in range(9)} | {"label": "a"}
+    with pytest.raises(UsageError, match="Vectors are read as lists in one column"):
+        opened(write(tmp_path / "t.csv", [row, row]))
+
+
+def test_rows_to_measure_on_may_be_without_labels(folder: Path) -> None:
+    save(noise(3), folder / "img" / "3.png")
+    rows = [{**row, "split": "train"} for row in ROWS] + [{"path": "img/3.png", "label": "", "split": "test"}]
+    found = opened(write(folder / "t.csv", rows))
+    assert len(found.collection.train) == 3 and found.collection.test is None and not found.left_out
+    assert "1 test rows have no label: not used" in found.notes

@@ -106,3 +106,22 @@ def test_faults_are_named(tmp_path: Path) -> None:
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["unsupervised"]}')
     with pytest.raises(ToolError, match='split "unsupervised" is not known'):
         open_pictures(tmp_path)
+
+
+def test_test_pictures_may_be_without_labels(tmp_path: Path) -> None:
+    saved(tmp_path / "train", cells(4), [0, 1, 0, 1])
+    saved(tmp_path / "test", cells(2), [-1, -1])
+    (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "test"]}))
+    found = open_pictures(tmp_path, PictureOptions(size=12))
+    assert found.collection.test is None and "2 test rows have no label: not used" in found.notes
+
+
+def test_other_splits_beside_train_are_not_used_and_said(tmp_path: Path) -> None:
+    for name in ("train", "unsupervised"):
+        saved(tmp_path / name, cells(4), [0, 1, 0, 1])
+    (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "unsupervised"]}))
+    found = open_pictures(tmp_path, PictureOptions(size=12))
+    assert len(found.collection.train) == 4 and 'the split "unsupervised" is neither train, val nor test: not used' in found.notes
+    (tmp_path / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "vaild"]}))
+    with pytest.raises(ToolError, match='did you mean "valid"'):
+        open_pictures(tmp_path)

@@ -12,8 +12,9 @@ from labelsieve.data.corrected.corrections import Corrections, corrected_values,
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
-from labelsieve.data.pictures.manifest import ids_of, picture_paths, unspaced
+from labelsieve.data.pictures.manifest import ids_of, picture_paths
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.paths import as_files_are_named
 from labelsieve.data.pictures.tables import DELIMITED, delimited, open_table, records_of, text_of
 
 
@@ -70,7 +71,7 @@ def _change(
     read = dict(zip(wanted, table.read(list(dict.fromkeys(wanted)))))
     root = options.root or source.parent
     if image is not None:
-        read[image] = unspaced(read[image], root)
+        read[image], _ = as_files_are_named(read[image], root)
     ids: Sequence[str]
     if name is not None:
         ids = ids_of(read[name], source)

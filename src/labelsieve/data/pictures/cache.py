@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from labelsieve.data.inspection_text import byte_count
 from labelsieve.data.pictures.decode import PASSING
 from labelsieve.data.pictures.options import named
 from labelsieve.errors import ToolError
@@ -71,13 +72,23 @@ class PixelCache:
             free = shutil.disk_usage(self.folder).free
             if self.bytes > free:
                 raise ToolError(
-                    f"{self.folder}: the decoded pictures need {self.bytes / 2**30:.2f} GiB and "
-                    f"{free / 2**30:.2f} GiB are free; choose a smaller size or another {named('cache_dir')}"
+                    f"{self.folder}: the decoded pictures need {byte_count(self.bytes)} and "
+                    f"{byte_count(free)} are free; choose a smaller size or another {named('cache_dir')}"
                 )
             (self.folder / "done.jsonl").unlink(missing_ok=True)  # it belongs to pixels that are gone
             draft = self.folder / "pixels.draft"
             np.lib.format.open_memmap(draft, "w+", np.uint8, self.shape).flush()
             draft.replace(self.file)
+
+    def discard_damaged(self) -> None:
+        """Take pixels away that a crash of the machine or a full disk left short: they are decoded again."""
+        if not self.file.exists():
+            return
+        unreadable = sum(map(len, self.done().values()))
+        whole = (self.bytes, cache_size(self.shape[0] - unreadable, self.shape[2], self.shape[1]))
+        if self.file.stat().st_size not in whole:
+            with cache_errors(self.folder):
+                self.file.unlink()
 
     def done(self) -> dict[int, dict[int, str]]:
         """{stretch: {row: reason}} of what is finished; a line that a kill cut short does not count."""
@@ -138,7 +149,7 @@ class PixelCache:
         try:
             # Copy on write: whoever changes the pixels in memory never changes the cache.
             return np.load(self.file, mmap_mode="c", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise ToolError(f"{self.file}: the cache is damaged ({error}); delete {self.folder}") from None
 
 
@@ -153,12 +164,22 @@ def cache_errors(folder: Path) -> Iterator[None]:
         ) from None
 
 
+def _is_writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One process at a time decodes into `folder`; another waits and then finds it done. Ends with the process."""
+    """One process at a time decodes into `folder`; another waits and then finds it done. Ends with the process.
+
+    A folder that cannot be written, as a cache that people share often is, needs no lock: nobody here changes it.
+    """
     try:
         import fcntl
     except ImportError:  # no such locks here; two processes would write the same bytes
+        yield
+        return
+    if folder.is_dir() and not _is_writable(folder):
         yield
         return
     with cache_errors(folder):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from labelsieve.data.pictures.decode import SUFFIXES
 from labelsieve.data.pictures.options import named
 from labelsieve.errors import ToolError, UsageError, suggest
 
@@ -20,6 +21,7 @@ IMAGE = (
 )
 LABEL = ("label", "class", "category", "target", "y", "given_label", "labels", "class_name", "label_name")
 ID = ("id", "image_id", "sample_id", "img_id", "uuid", "guid", "key")
+MANY = 8  # columns: a table with more may hold a vector a row
 SPLIT = ("split", "subset", "partition")
 
 
@@ -28,8 +30,21 @@ def needed(columns: Sequence[str], given: str | None, usual: Sequence[str], opti
     found = optional(columns, given, usual, option, place)
     if found is None:
         listed = ", ".join(f'"{name}"' for name in columns) or "none"
-        raise UsageError(f"{place}: no usual column name; name one with {named(option)}. The columns are {listed}")
+        raise UsageError(
+            f"{place}: no usual column name; name one with {named(option)}. The columns are {listed}{_instead(columns, option)}"
+        )
     return found
+
+
+def _instead(columns: Sequence[str], option: str) -> str:
+    """What may be wrong where no column has a usual name."""
+    if any(Path(name).suffix.lower() in SUFFIXES for name in columns):
+        return ". The first line looks like a row: put a line of names above it, such as path,label"
+    if option == "image_column" and len(columns) > MANY:
+        return (
+            ". Vectors are read as lists in one column of a Parquet file, or as the array features of an .npz: not a column each"
+        )
+    return ""
 
 
 def optional(columns: Sequence[str], given: str | None, usual: Sequence[str], option: str, place: Path) -> str | None:

@@ -132,7 +132,7 @@ def reason(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return NO_MEMORY
     said = " ".join(str(error).split())[:160]
-    if isinstance(error, (OSError, EOFError)) and ("truncated" in said or "EOF" in said or not said):
+    if isinstance(error, (OSError, EOFError)) and ("truncated" in said.lower() or "EOF" in said or not said):
         return f"cut short ({said or 'the data end early'})"
     return f"damaged ({said or type(error).__name__})"
 

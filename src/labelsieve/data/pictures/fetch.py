@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from labelsieve.data.pictures.decode import PictureError
+from labelsieve.data.pictures.options import FLAGS
 
 Reference = str | list[Any]
 
@@ -27,7 +28,7 @@ def fetch(reference: Reference) -> BinaryIO:
     if cell.get("bytes") is not None:
         return io.BytesIO(cell["bytes"])
     if not outside:
-        raise PictureError("only its path is stored, and paths that leave the data set are not followed")
+        raise PictureError(f"only its path is stored, which is not followed without {FLAGS['outside']}")
     return Path(cell["path"]).open("rb")
 
 

@@ -19,6 +19,7 @@ def decoded(
     """Pixels (N - unreadable, C, S, S) and {row: reason}. What an earlier run decoded is not decoded again."""
     cache = PixelCache(folder, (len(listing), plan.channels, plan.size, plan.size))
     with locked(folder):
+        cache.discard_damaged()
         _fill(cache, listing, plan, workers, progress)
         reasons = (item for found in cache.done().values() for item in found.items())
         unreadable = dict(sorted(reasons))

@@ -2,17 +2,21 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from labelsieve.data.pictures.decode import SUFFIXES
-from labelsieve.data.pictures.labels import name_labels
+from labelsieve.data.pictures.labels import name_labels, spelt_as
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, readable_name
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import LEAVES, Files
-from labelsieve.errors import ToolError
+from labelsieve.data.pictures.passed_over import is_hidden, what_else
+from labelsieve.data.trust import quoted
+from labelsieve.errors import ToolError, suggest
+
+OUT = f"folder left out: {LEAVES}"
 
 
 def visible_folders(path: Path) -> list[str]:
@@ -28,7 +32,7 @@ def run_folders(path: Path) -> list[str]:
 def _folders_in(path: Path) -> list[str]:
     try:
         with os.scandir(path) as entries:
-            return sorted(entry.name for entry in entries if entry.name[:1] != "." and _is_dir(entry))
+            return sorted(entry.name for entry in entries if not is_hidden(entry.name) and _is_dir(entry))
     except OSError as error:
         raise ToolError(f"{path}: the folder cannot be read ({error.strerror}); check its permissions") from None
 
@@ -36,6 +40,18 @@ def _folders_in(path: Path) -> list[str]:
 def _is_run(path: Path) -> bool:
     """Every run has these two from its beginning; a folder that cannot be looked into is none."""
     return os.path.isfile(path / "config.yaml") and os.path.isdir(path / "checkpoint")  # noqa: PTH112, PTH113
+
+
+def no_pictures(path: Path) -> str:
+    """What to say of a folder in which no picture was found: what lies there instead, and what to do."""
+    ignored: Counter[str] = Counter()
+    for _ in walk(path, path, ignored):
+        pass
+    told = {what: count for what, count in ignored.items() if what.startswith(("format", "file"))}
+    if not told:
+        return "put pictures into one folder a class"
+    listed = ", ".join(f"{what}: {count:,}" for what, count in told.items())
+    return f"there are other files ({listed}); save pictures as JPEG or PNG, with the ending .jpg or .png"
 
 
 def split_folders(path: Path) -> dict[str, int]:
@@ -62,7 +78,7 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
     """One row a picture below each class folder, however deep; its id is its path from `path`."""
     ignored: Counter[str] = Counter()
     splits = split_folders(path)
-    notes = []
+    notes = _unused(options)
     if splits:
         for other in visible_folders(path):
             if other not in splits:
@@ -88,8 +104,17 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
         if folder and not visible_folders(top):
             notes.append(f'the folder "{folder}" ({SPLITS[split]}) has no class folders: its files are ignored')
     if not paths:
-        raise ToolError(f"{path}: no class folder holds a picture; put pictures into one folder a class")
-    named = name_labels(labels, str(path), options.classes)
+        raise _nothing(path, ignored)
+    if not options.outside and ignored[OUT]:
+        notes.append(f"folders that are links out of the data are left out: {ignored[OUT]}; follow them with {FLAGS['outside']}")
+    deep = [name for name in paths if name.count("/") > (2 if splits else 1)]
+    if deep:
+        label = readable_name(deep[0].split("/")[1 if splits else 0])
+        notes.append(
+            f"{len(deep):,} pictures lie in folders below their class folder, and have its label: "
+            f"{quoted(readable_name(deep[0]))} is of {quoted(label)}"
+        )
+    named = name_labels(labels, str(path), _in_order(labels, path, options.classes))
     ids = [readable_name(name) for name in paths]
     listing = Listing(
         path,
@@ -103,6 +128,32 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
         tuple(readable_name(name) for name in empty),
     )
     return arranged(listing)
+
+
+def _in_order(labels: list[str], path: Path, classes: Sequence[str] | None) -> Sequence[str] | None:
+    """The classes given, or an error that names the folder which is none of them."""
+    strange = [] if classes is None else [name for name in dict.fromkeys(labels) if spelt_as(name, classes) not in classes]
+    if strange and classes is not None:
+        raise ToolError(
+            f"{path}: the folder {quoted(strange[0])} is not one of {len(classes)} classes{suggest(strange[0], classes)}; "
+            f"rename it, or correct --classes"
+        )
+    return classes
+
+
+def _unused(options: PictureOptions) -> list[str]:
+    """Choices for tables, which have no meaning here."""
+    said = [FLAGS[name] for name in ("image_column", "label_column", "id_column", "encoding") if getattr(options, name)]
+    return [f"{', '.join(said)}: only for tables, not used for class folders"] if said else []
+
+
+def _nothing(path: Path, ignored: Counter[str]) -> ToolError:
+    if ignored[OUT]:
+        return ToolError(
+            f"{path}: its class folders are links that lead out of it ({ignored[OUT]}), and are not followed unless you say so: "
+            f"{FLAGS['outside']}"
+        )
+    return ToolError(f"{path}: no class folder holds a picture; {no_pictures(path)}")
 
 
 def _about_runs(path: Path) -> list[str]:
@@ -127,7 +178,7 @@ def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False)
             ignored["folder reached twice through links"] += 1
             continue
         if not outside and real != top and not real.startswith(top.rstrip(os.sep) + os.sep):
-            ignored[f"folder left out: {LEAVES}"] += 1
+            ignored[OUT] += 1
             continue
         if own.startswith(real.rstrip(os.sep) + os.sep):
             ignored["link to a folder above"] += 1
@@ -135,7 +186,7 @@ def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False)
         seen.add(real)
         below = []
         for entry in _entries(root / here, ignored):
-            if entry.name[:1] == ".":
+            if is_hidden(entry.name):
                 ignored["hidden"] += 1
             elif _is_dir(entry):
                 if _is_run(root / here / entry.name):
@@ -145,7 +196,7 @@ def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False)
             elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
                 yield f"{here}/{entry.name}"
             else:
-                ignored["not a picture"] += 1
+                ignored[what_else(entry.name)] += 1
         waiting += reversed(below)
 
 
@@ -168,8 +219,8 @@ def _is_dir(entry: os.DirEntry[str]) -> bool:
 def _count_files(folder: Path, ignored: Counter[str]) -> None:
     """Files that lie beside the class folders have no label."""
     for entry in _entries(folder, ignored):
-        if entry.name[:1] == ".":
+        if is_hidden(entry.name):
             ignored["hidden"] += 1
         elif not _is_dir(entry):
             suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122
-            ignored["picture outside the class folders" if suffix in SUFFIXES else "not a picture"] += 1
+            ignored["picture outside the class folders" if suffix in SUFFIXES else what_else(entry.name)] += 1

@@ -13,6 +13,7 @@ from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.labels import spelt_as
 from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
@@ -84,6 +85,7 @@ def _fitting(held: Held, theirs: Sequence[str], split: str, shape: Sequence[int]
 
 def matched(labels: np.ndarray, theirs: Sequence[str], ours: Sequence[str], place: str) -> Tensor:
     """Labels (N,) in `theirs` as numbers in `ours`, by name; a class that occurs and is not ours is an error."""
+    theirs = [spelt_as(name, ours) for name in theirs]
     present = {theirs[code] for code in np.unique(labels).tolist()}
     strange = [name for name in theirs if name in present and name not in set(ours)]
     if strange:

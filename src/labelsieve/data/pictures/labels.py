@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from labelsieve.errors import ToolError, suggest
 
-WHOLE = re.compile(r"[+-]?\d+")
+WHOLE = re.compile(r"[+-]?\d+(?:\.0*)?")  # 3.0, too: what tables make of whole numbers when some are missing
 MISSING = -1
 
 
@@ -34,6 +35,8 @@ def name_labels(values: Sequence[Any], place: str, classes: Sequence[str] | None
         bad = next(row for row, value in enumerate(values) if isinstance(value, (list, dict, set)))
         raise ToolError(f"{place}: row {bad + 1}: the label is a {type(values[bad]).__name__}; give one label a row") from None
     words = {row: _word(value, f"{place}: row {row + 1}") for (_, value), row in firsts.items()}
+    if classes is not None:
+        words = {row: word and spelt_as(word, classes) for row, word in words.items()}
     names = _ordered(words, classes, place)
     number: dict[str | None, int] = {name: k for k, name in enumerate(names)}
     number[None] = MISSING
@@ -74,11 +77,16 @@ def _word(value: Any, place: str) -> str | None:
     raise ToolError(f"{place}: the label is a {type(value).__name__}; give text or a whole number")
 
 
+def name_of(value: Any) -> str | None:
+    """One label as the name of its class; None for none."""
+    return _word(value, "label")
+
+
 def _ordered(words: dict[int, str | None], classes: Sequence[str] | None, place: str) -> list[str]:
     present = {word for word in words.values() if word is not None}
     if classes is None:
         if all(WHOLE.fullmatch(word) for word in present):
-            return sorted(present, key=lambda word: (int(word), word))
+            return sorted(present, key=lambda word: (float(word), word))
         return sorted(present)
     strange = [(row, word) for row, word in words.items() if word is not None and word not in set(classes)]
     if strange:
@@ -89,6 +97,14 @@ def _ordered(words: dict[int, str | None], classes: Sequence[str] | None, place:
             f"{suggest(word, classes)}{more}; correct it, or add it to the classes"
         )
     return list(classes)
+
+
+def spelt_as(word: str, names: Container[str]) -> str:
+    """The word as `names` has it, where they differ only in how Unicode stores letters with accents; else as it is."""
+    if word in names or word.isascii():
+        return word
+    forms = (unicodedata.normalize(form, word) for form in ("NFC", "NFD"))
+    return next((form for form in forms if form in names), word)
 
 
 def _notes(values: list[Any]) -> tuple[str, ...]:
@@ -102,12 +118,12 @@ def _notes(values: list[Any]) -> tuple[str, ...]:
 
 
 def looks_alike(classes: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of class names that differ only in case, spaces, hyphens or underscores, or that write the same number."""
+    """Pairs of class names that differ only in case, spaces, hyphens, underscores or Unicode form, or write the same number."""
     plain: dict[str, str] = {}
     pairs = []
     for name in classes:
         number = re.fullmatch(r"([+-]?\d+)(?:\.0*)?", name)
-        key = str(int(number[1])) if number else re.sub(r"[\s_-]+", "", name).casefold()
+        key = str(int(number[1])) if number else re.sub(r"[\s_-]+", "", unicodedata.normalize("NFKC", name)).casefold()
         first = plain.setdefault(key, name)
         if first != name:
             pairs.append((first, name))

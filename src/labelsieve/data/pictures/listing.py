@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from labelsieve.data.pictures.hints import found_at
 from labelsieve.data.pictures.options import named
 from labelsieve.data.pictures.origins import LEAVES, Index, Origin
+from labelsieve.data.pictures.paths import is_web_address
 from labelsieve.errors import ToolError
 
 TRAIN, VAL, TEST = 0, 1, 2
@@ -130,6 +131,8 @@ def present(listing: Listing, strict: bool = False) -> Listing:
 def _odd_paths(listing: Listing) -> str:
     """What may be wrong with paths of which none leads to a file."""
     paths = [listing.origin.path(row) for row in range(len(listing))]
+    if any(map(is_web_address, paths)):
+        return "The paths are web addresses: download the pictures, and write where they lie instead. "
     said = ""
     if any("\\" in path for path in paths):
         said += "The paths hold backslashes: write them with / instead. "
@@ -147,10 +150,23 @@ def _near(listing: Listing) -> str:
     below = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
     place = found_at(root, first, below)
     if place is None:
-        return ""
+        other = _other_case(root, first)
+        return "" if other is None else f'There is "{other}": write upper and lower case as the files\' names do. '
     folder, ending = place
     add = f"; add the ending {ending} to the paths" if ending else ""
     return f"There is {root / folder / (first + ending)}{add}. "
+
+
+def _other_case(root: Path, path: str) -> str | None:
+    """The same path with other upper and lower case, where that is a file."""
+    here = root
+    for part in Path(path).parts:
+        names = [entry.name for entry in here.iterdir()] if here.is_dir() else []
+        near = [name for name in names if name.casefold() == part.casefold()]
+        if not near:
+            return None
+        here = here / (part if part in near else near[0])
+    return here.relative_to(root).as_posix() if here.is_file() else None
 
 
 def leaves_root(place: Path, name: str, count: int) -> ToolError:
@@ -171,6 +187,8 @@ def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
 
 def readable_name(name: str) -> str:
     """A file name as text that every file can hold: bytes that are not UTF-8 become \\x escapes."""
+    if name.isascii():
+        return name
     try:
         return os.fsencode(name).decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can hold and no file name can

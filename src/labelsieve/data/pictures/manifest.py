@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels
-from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged, leaves_root, readable_name
+from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, leaves_root, readable_name
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.paths import as_files_are_named, is_web_address
 from labelsieve.data.pictures.tables import Table, open_table
 from labelsieve.errors import ToolError, suggest
 
@@ -31,8 +33,7 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
     names += [name for name in extra.values() if name is not None]
     read = dict(zip(names, _columns(table, names, path)))
     root = options.root or path.parent
-    values = unspaced(read[image], root)
-    notes = () if values == read[image] else ("spaces around paths are left out",)
+    values, notes = as_files_are_named(read[image], root)
     files = picture_paths(values, root, options.outside, path)
     labels = name_labels(read[label], str(path), options.classes)
     ids = files if extra["id"] is None else ids_of(read[extra["id"]], path)
@@ -61,30 +62,26 @@ def _columns(table: Table, names: list[str], path: Path) -> list[list[Any]]:
 
 
 def labelled(listing: Listing, labels: Labels, skip: bool) -> Listing:
-    """The rows that have a label; the others are refused, or left out and told where `skip` is set."""
-    missing = np.flatnonzero(labels.codes == MISSING)
-    if not len(missing):
+    """The rows that have a label. Training rows without one are refused, or left out and told where `skip` is set.
+
+    Rows to measure on are only not used: test pictures are often published without labels.
+    """
+    bare, trained = labels.codes == MISSING, listing.splits == TRAIN
+    missing = np.flatnonzero(bare & trained)
+    if not bare.any():
         return listing
-    if not skip:
+    if len(missing) and not skip:
         raise ToolError(
             f"{listing.place}: {len(missing)} of {len(listing)} rows have no label, the first is row "
             f"{missing[0] + 1}; fill them in, or leave such rows out with {named('skip_unlabelled')}"
         )
-    if len(missing) == len(listing):
+    if bare.all():
         raise ToolError(f"{listing.place}: no row has a label; is it the right label column?")
-    return listing.without({int(row): "it has no label" for row in missing})
-
-
-def unspaced(values: Sequence[Any], root: Path) -> list[Any]:
-    """Paths without the spaces around them, as people write them after a comma, where only so there is a file."""
-
-    def bare(value: Any) -> Any:
-        if not isinstance(value, str) or value == value.strip():
-            return value
-        there, plain = os.path.lexists(root / value), root / value.strip()
-        return value if there or not os.path.lexists(plain) else value.strip()
-
-    return [bare(value) for value in values]
+    kept = np.flatnonzero(~bare | trained).astype(np.int64)
+    unused = {name: int((bare & (listing.splits == split)).sum()) for split, name in enumerate(SPLITS) if split != TRAIN}
+    notes = (f"{count:,} {name} rows have no label: not used" for name, count in unused.items() if count)
+    left = replace(listing.take(kept), notes=(*listing.notes, *notes))
+    return left.without({int(row): "it has no label" for row in np.flatnonzero(bare[kept])})
 
 
 def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path) -> list[str]:
@@ -96,6 +93,9 @@ def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path)
         if not isinstance(value, str) or not value.strip():
             raise ToolError(_no_path(value, row, place))
         name = value
+        if "://" in name and is_web_address(name):
+            found.append(name)
+            continue
         if name[0] == "/" or name[1:3] == ":\\" or "./" in name or "//" in name or name.endswith(".."):
             name = _normal(name, top)
             if (name[:3] in ("..", "../") or os.path.isabs(name)) and not outside:  # noqa: PTH117
@@ -108,13 +108,14 @@ def picture_paths(values: Sequence[Any], root: Path, outside: bool, place: Path)
 
 def _normal(name: str, top: str) -> str:
     name = os.path.normpath(name)
-    if os.path.isabs(name) and name.startswith(top.rstrip(os.sep) + os.sep):  # noqa: PTH117
-        name = os.path.relpath(name, top)
+    whole = os.path.normpath(os.path.join(top, name))  # noqa: PTH118 - text is enough
+    if whole.startswith(top.rstrip(os.sep) + os.sep):  # also where it goes up and comes back
+        name = os.path.relpath(whole, top)
     return name.replace(os.sep, "/")
 
 
 def _no_path(value: Any, row: int, place: Path) -> str:
-    if isinstance(value, dict):
+    if isinstance(value, (dict, bytes)):
         return (
             f"{place}: row {row + 1}: the picture column holds pictures rather than paths; "
             f"load it with the datasets library and save it with save_to_disk, which is read"

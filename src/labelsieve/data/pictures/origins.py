@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from labelsieve.data.pictures.decode import reason
 from labelsieve.data.pictures.fetch import Reference
+from labelsieve.data.pictures.paths import is_web_address
 
 Index = NDArray[np.int64]
 LEAVES = "it leads out of the root folder"
@@ -71,6 +72,7 @@ class Files:
             folder = path.rpartition("/")[0]
             if folder not in inside:  # links are looked up once for each folder, not for each file
                 inside[folder] = self.outside or _within(os.path.dirname(full), top)  # noqa: PTH120
+            seen = None
             try:
                 seen = os.lstat(full)
                 if stat.S_ISLNK(seen.st_mode):
@@ -81,10 +83,12 @@ class Files:
                     found[row] = LEAVES
                 elif not stat.S_ISREG(seen.st_mode):
                     found[row] = "it is not a plain file"
+                elif not seen.st_size:
+                    found.setdefault(row, "the file is empty")
                 stamps[2 * row] = seen.st_size
                 stamps[2 * row + 1] = seen.st_mtime_ns
             except FileNotFoundError:
-                found[row] = "there is no such file" if inside[folder] else LEAVES
+                found[row] = _absence(path, seen is not None) if inside[folder] else LEAVES
             except (OSError, ValueError) as error:  # loops of links, names too long or with a NUL
                 found[row] = f"it cannot be reached ({getattr(error, 'strerror', None) or error})"
         return replace(self, stamps=np.frombuffer(stamps, np.int64).reshape(-1, 2)), found
@@ -135,6 +139,13 @@ class ArrowRows:
             total.update(where + b"\0" + (_content(str(file)) if by_content else _stamp(str(file))))
         total.update(self.shards.tobytes() + self.rows.tobytes())
         return total.hexdigest()
+
+
+def _absence(path: str, is_link: bool) -> str:
+    """Why there is no file at `path`."""
+    if "://" in path and is_web_address(path):
+        return "it is a web address, and nothing is downloaded"
+    return "it is a link to a file that is not there" if is_link else "there is no such file"
 
 
 def _within(path: str, top: str) -> bool:

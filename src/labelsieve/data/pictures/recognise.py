@@ -7,7 +7,7 @@ from labelsieve.data.npz import axes_of, npz_keys
 from labelsieve.data.npz_keys import keys_by_role, nothing_found
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file
-from labelsieve.data.pictures.folders import holds_picture, read_folders, split_folders, visible_folders
+from labelsieve.data.pictures.folders import holds_picture, no_pictures, read_folders, split_folders, visible_folders
 from labelsieve.data.pictures.hints import about_tables, is_trained_on
 from labelsieve.data.pictures.imagefolder import metadata_files, naming_labels, read_imagefolder
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
@@ -96,14 +96,23 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
         raise ToolError(f"{path}: it has {', '.join(names)} and no train folder of class folders; add one")
     said = about_tables(path, tables, full, options) if len(full) < 2 or flat else None
     if not full:
-        remedy = said or "there is no table of paths and labels; put pictures into one folder a class"
+        remedy = said or f"there is no table of paths and labels; {no_pictures(path)}"
         raise ToolError(f"{path}: no class folder holds a picture, and {remedy}")
     if flat:
         raise _unlabelled_splits(path, full, said)
     if len(full) == 1:
-        more = "" if said is None else f". {said}"
+        more = _inside(path / full[0]) if said is None else f". {said}"
         raise ToolError(f'{path}: only one folder ("{full[0]}") holds pictures; a classifier needs at least two classes{more}')
     return Layout("class folders", path, f"{len(full)} folders that hold pictures, one a class")
+
+
+def _inside(folder: Path) -> str:
+    """Where the classes may be, if a folder more was wrapped around them."""
+    below = [name for name in visible_folders(folder) if holds_picture(folder / name)]
+    if len(below) < 2:
+        return ""
+    listed = ", ".join(below[:3]) + (f" and {len(below) - 3} more" if len(below) > 3 else "")
+    return f". In it are the folders {listed}: if these are the classes, give {folder} instead"
 
 
 def _one_table(path: Path, named: list[Path]) -> Layout:

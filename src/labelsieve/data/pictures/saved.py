@@ -55,7 +55,10 @@ def read_saved(path: Path, options: PictureOptions) -> Listing:
         labels.codes,
         labels.classes,
         np.repeat(np.array([split for _, _, split in spans], np.int8), [count for _, count, _ in spans]),
-        labels.notes,
+        (
+            *labels.notes,
+            *(f'the split "{name}" is neither train, val nor test: not used' for name in _splits(path) if name not in parts),
+        ),
     )
     return arranged(labelled(listing, labels, options.skip_unlabelled))
 
@@ -70,17 +73,25 @@ def _parts(path: Path, measuring: bool) -> dict[str, int]:
     """{folder: split}: one folder a split, or the folder itself."""
     if not (path / "dataset_dict.json").is_file():
         return {"": TRAIN}
-    names = [str(name) for name in _json(path / "dataset_dict.json").get("splits") or []]
+    names = _splits(path)
+    parts = {name: SPLIT_NAMES[name.lower()] for name in names if name.lower() in SPLIT_NAMES}
     for name in names:
-        if name.lower() not in SPLIT_NAMES:
+        near = suggest(name, SPLIT_NAMES)
+        if name not in parts and (near or TRAIN not in parts.values()):
             raise ToolError(
-                f'{path}: split "{name}" is not known{suggest(name, SPLIT_NAMES)}; '
+                f'{path}: split "{name}" is not known{near}; '
                 f"give the folder of one split ({path / name}), or name them {', '.join(SPLITS)}"
             )
-    parts = {name: SPLIT_NAMES[name.lower()] for name in names}
     if TRAIN not in parts.values() and not (measuring and parts):
         raise ToolError(f"{path}: it has no training split; give the folder of one split, such as {path / 'test'}")
     return parts
+
+
+def _splits(path: Path) -> list[str]:
+    """The names of its splits; none where it is one by itself."""
+    if not (path / "dataset_dict.json").is_file():
+        return []
+    return [str(name) for name in _json(path / "dataset_dict.json").get("splits") or []]
 
 
 def _choices(

@@ -17,8 +17,9 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.pool import run_tasks, worker_count
 from labelsieve.data.pictures.tasks import Task
 
-SIZES = (8, 28, 32, 48, 64, 96, 128, 160, 224)
+SIZES = (8, 16, 20, 24, 28, 32, 48, 64, 96, 128, 160, 224)
 SURVEY_STRETCH = 256
+SURVEY_RULES = 2  # to be raised whenever the same headers would lead to another size
 RULES = 1  # to be raised whenever the same file would be decoded to other pixels
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, how many there are
 
@@ -69,8 +70,8 @@ def surveyed(
 def plan(records: list[dict[str, Any]], options: PictureOptions) -> Plan:
     """Size and channels by the headers that can be read; the count is that of all rows.
 
-    Size: the largest of 8, 28, 32, 48, 64, 96, 128, 160, 224 not above the median of the shorter sides (at
-    least 8). Channels: 1 when every picture is stored as grey, else 3.
+    Size: the largest of `SIZES` not above the median of the shorter sides (at least 8). Channels: 1 when every
+    picture is stored as grey, else 3.
     """
     known = [record for record in records if "mode" in record]
     side = float(np.median([min(r["width"], r["height"]) for r in known])) if known else SIZES[0]
@@ -85,7 +86,7 @@ def bounded(size: int, options: PictureOptions) -> int:
 
 def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path, progress: Progress | None) -> Plan:
     """The same for a listing; what the headers said is kept in the cache, so that it is read only once."""
-    kept = cache / f"survey-{digest[:24]}.json"
+    kept = cache / f"survey-{SURVEY_RULES}-{digest[:24]}.json"
     try:
         side, channels = json.loads(kept.read_text("ascii"))
         return Plan(options.size or bounded(int(side), options), int(channels), options.fit, len(listing))
