@@ -97,8 +97,8 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
         learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     run.metrics = list(saved.facts["metrics"])
-    for learner in run.parts.learners:  # checkpoints of earlier versions do not say it
-        learner.has_mixed |= any(one.get("phase") in ("mixture", "prototypes") for one in run.metrics)
+    for learner in run.parts.learners:
+        learner.has_mixed = any(one.get("phase") in ("mixture", "prototypes") for one in run.metrics)
     run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
 
 
