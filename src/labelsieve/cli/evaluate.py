@@ -44,7 +44,7 @@ def evaluate(
     from labelsieve.runs.evaluate import evaluate_model
 
     said = picture_settings(image_column, label_column, id_column, root, None, None, None, False, encoding)
-    said = {key: value for key, value in said.items() if value is not None} | data_settings(settings, "evaluate")
+    said = data_settings(said, settings, "evaluate")
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         result = evaluate_model(run, data, device, watch.progress, said)
     if as_json:

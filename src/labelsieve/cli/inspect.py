@@ -59,7 +59,7 @@ def inspect(
     from labelsieve.runs.presets import LITTLE_MIXING
 
     said = picture_settings(image_column, label_column, id_column, root, classes, size, None, False, encoding)
-    said = {key: value for key, value in said.items() if value is not None} | data_settings(settings, "inspect")
+    said = data_settings(said, settings, "inspect")
     options = sized_for(picture_options(override(Config(), said).pictures), device)
     cuda = choose_device(device).type == "cuda"
     path = known_source(data, options)

@@ -37,18 +37,13 @@ def picture_settings(
         "pictures.image_column": image_column,
         "pictures.label_column": label_column,
         "pictures.id_column": id_column,
-        "pictures.root": whole_path(root),
+        "pictures.root": root,
         "pictures.classes": class_names(classes),
         "pictures.size": size,
-        "pictures.cache_dir": whole_path(cache_dir),
+        "pictures.cache_dir": cache_dir,
         "pictures.strict": strict or None,
         "pictures.encoding": encoding,
     }
-
-
-def whole_path(path: Path | None) -> str | None:
-    """Absolute, so that the run can be taken up from any folder."""
-    return None if path is None else str(path.expanduser().absolute())
 
 
 def class_names(text: str | None) -> list[str] | None:
@@ -69,12 +64,12 @@ def class_names(text: str | None) -> list[str] | None:
     return names
 
 
-def data_settings(settings: list[str] | None, verb: str) -> dict[str, str]:
-    """`--set` as `train` reads it, for the keys that say how data are read; others are errors."""
+def data_settings(options: dict[str, Any], settings: list[str] | None, verb: str) -> dict[str, Any]:
+    """Options and `--set` as `train` reads them, for the keys that say how data are read; others are errors."""
     from labelsieve.errors import UsageError
-    from labelsieve.runs.resolve import parse_settings
+    from labelsieve.runs.resolve import given_by
 
-    said = parse_settings(settings or [])
+    said = given_by(options, settings or [])
     others = [key for key in said if not key.startswith("pictures.")]
     if others:
         raise UsageError(f"--set {others[0]}: `{verb}` takes settings of data only, pictures.*; others are for `train`")

@@ -17,7 +17,6 @@ from labelsieve.cli.picture_options import (
     Size,
     Strict,
     picture_settings,
-    whole_path,
 )
 
 if TYPE_CHECKING:
@@ -113,23 +112,24 @@ def train(
     """Train on DATA and find its wrong labels."""
     from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish, going
+    from labelsieve.data.places import whole_path, whole_spec
     from labelsieve.errors import UsageError
 
     pictures = picture_settings(image_column, label_column, id_column, root, classes, size, cache_dir, strict, encoding)
-    pictures |= {"pictures.val": whole_path(val), "pictures.second_test": whole_path(second_test)}
+    pictures |= {"pictures.val": val, "pictures.second_test": second_test}
     pictures |= {"pictures.mirror": False if no_mirror else None}
     options = pictures | {
         "method": method,
         "cleaner": cleaner,
         "network": network,
-        "pretrained": pretrained if pretrained in (None, "zoo") else whole_path(Path(pretrained)),
+        "pretrained": pretrained if pretrained in (None, "zoo") else whole_path(pretrained),
         "seed": seed,
         "device": device,
-        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:", "cifar-n:")) else noise,
+        "data.noise": whole_spec(noise) if noise and noise.startswith(("matrix:", "file:", "cifar-n:")) else noise,
         "data.limit": limit,
-        "data.trusted": whole_path(trusted),
+        "data.trusted": trusted,
         "data.on_conflict": on_conflict,
-        "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(Path(prior))}",
+        "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(prior)}",
         "training.epochs": epochs,
         "training.quick": quick or None,
         "output.slim_checkpoint": slim_checkpoint or None,
@@ -156,22 +156,15 @@ def config_for(
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.own import picture_options
-    from labelsieve.runs.resolve import parse_settings, resolve, resolve_next
+    from labelsieve.runs.resolve import given_by, resolve, resolve_next
     from labelsieve.runs.rounds import based_on
 
     if data is None and decisions is None:
         raise UsageError("no data are named; give a folder, a table or a data set, or --decisions RUN for a reviewed run's")
     base = Config() if decisions is None else based_on(RunFolder.open(decisions).read_config(), decisions)
-    said = {key: value for key, value in options.items() if key.startswith("pictures.") and value is not None}
-    said |= {key: value for key, value in parse_settings(settings).items() if key.startswith("pictures.")}
+    said = {key: value for key, value in given_by(options, settings).items() if key.startswith("pictures.")}
     source = None if data is None else source_at(data, picture_options(override(base, said).pictures))
     if decisions is not None:
         return resolve_next(base, source, named=preset, options=options, settings=settings)
     assert source is not None
     return resolve(source, named=preset, options=options, settings=settings)
-
-
-def absolute(source: str) -> str:
-    """The source with its path made absolute, so that the run can be taken up from any folder."""
-    name, colon, path = source.partition(":")
-    return f"{name}:{Path(path).expanduser().absolute()}" if colon and path else source

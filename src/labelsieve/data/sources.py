@@ -24,6 +24,7 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
+from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.errors import UsageError, suggest
 
 Loader = Callable[[Path | None], Collection]
@@ -58,9 +59,9 @@ def source_at(text: str, options: PictureOptions | None = None) -> str:
     A known name wins over a file of the same name, for which one writes ./name. Without `options`, what a folder's tables
     hold cannot be told yet: it is left to who opens it.
     """
-    name, colon, path = text.partition(":")
+    name = text.partition(":")[0]
     if name in SOURCES:
-        return f"{name}:{Path(path).expanduser().absolute()}" if colon and path else text
+        return whole_spec(text)
     place = Path(text).expanduser()
     if not place.exists():
         forms = ", ".join(FORMS.values())
@@ -70,9 +71,9 @@ def source_at(text: str, options: PictureOptions | None = None) -> str:
         )
     if options is None and place.is_dir():
         web_set = web_set_at(place)
-        return f"{'pictures' if web_set is None else web_set.name}:{place.absolute()}"
+        return f"{'pictures' if web_set is None else web_set.name}:{whole_path(place)}"
     kind = recognise(place, options).kind
-    return f"{kind if kind in ('arrays', 'embeddings', *WEBSETS) else 'pictures'}:{place.absolute()}"
+    return f"{kind if kind in ('arrays', 'embeddings', *WEBSETS) else 'pictures'}:{whole_path(place)}"
 
 
 def _beside(place: Path) -> str:
