@@ -5,19 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelsieve.cli.picture_options import (
-    CacheDir,
-    Classes,
-    Encoding,
-    IdColumn,
-    ImageColumn,
-    LabelColumn,
-    Root,
-    Settings,
-    Size,
-    Strict,
-    picture_settings,
-)
+from labelsieve.cli.picture_options import OPTIONS, Said, reads_data
 
 if TYPE_CHECKING:
     from labelsieve.runs.config import Config
@@ -28,6 +16,7 @@ TimeLimit = Annotated[
 ]
 
 
+@reads_data(*OPTIONS)
 def train(
     data: Annotated[
         str | None,
@@ -56,7 +45,6 @@ def train(
         str | None,
         typer.Option(help="Weights to start from: a safetensors or torch file, or zoo: timm's own, which it downloads."),
     ] = None,
-    val: Annotated[Path | None, typer.Option(help="Labelled pictures to measure accuracy on, in any layout.")] = None,
     trusted: Annotated[
         Path | None, typer.Option(help="Ids whose labels are surely right: one a line, or a table with a column id.")
     ] = None,
@@ -74,29 +62,15 @@ def train(
     prior: Annotated[
         str | None, typer.Option(help="How often classes occur: given, uniform, or a table with the columns class, frequency.")
     ] = None,
-    image_column: ImageColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    root: Root = None,
-    classes: Classes = None,
-    size: Size = None,
-    cache_dir: CacheDir = None,
-    strict: Strict = False,
-    encoding: Encoding = None,
-    no_mirror: Annotated[
-        bool, typer.Option("--no-mirror", help="A mirrored picture is not the same thing: letters, digits, left and right.")
-    ] = False,
+    *,
+    said: Said,
     epochs: Annotated[int | None, typer.Option(help="Epochs in all, the warm-up included.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Only rank the labels, in the fewest epochs that do it well; no full training.")
     ] = False,
-    second_test: Annotated[
-        Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, measured on too.")
-    ] = None,
     limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, order, views and noise.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
-    settings: Settings = None,
     time_limit: TimeLimit = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with RUN if it exists.")] = False,
     slim_checkpoint: Annotated[
@@ -115,10 +89,7 @@ def train(
     from labelsieve.data.places import whole_path, whole_spec
     from labelsieve.errors import UsageError
 
-    pictures = picture_settings(image_column, label_column, id_column, root, classes, size, cache_dir, strict, encoding)
-    pictures |= {"pictures.val": val, "pictures.second_test": second_test}
-    pictures |= {"pictures.mirror": False if no_mirror else None}
-    options = pictures | {
+    options = said.options | {
         "method": method,
         "cleaner": cleaner,
         "network": network,
@@ -135,7 +106,7 @@ def train(
         "output.slim_checkpoint": slim_checkpoint or None,
         "engine.deterministic": deterministic or None,
     }
-    config = config_for(data, decisions, preset, options, settings or [])
+    config = config_for(data, decisions, preset, options, said.settings)
     if dry_run:
         from labelsieve.cli.dry_run import say_plan
 
