@@ -24,7 +24,12 @@ OPTIONS: dict[str, Any] = {
     "cache_dir": Annotated[Path | None, typer.Option(help="Where decoded pictures are kept; default: the user's cache folder.")],
     "strict": Annotated[bool, typer.Option("--strict", help="Stop at an unreadable picture instead of leaving it out.")],
     "encoding": Annotated[str | None, typer.Option(help="Of a table: utf-8 unless given; often cp1252 from spreadsheets.")],
-    "val": Annotated[Path | None, typer.Option(help="Labelled pictures to measure accuracy on, in any layout.")],
+    "val": Annotated[
+        Path | None,
+        typer.Option(
+            help="Labelled pictures to measure accuracy on, in any layout; paths as from their own folder, else --root."
+        ),
+    ],
     "second_test": Annotated[
         Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, a second test set.")
     ],

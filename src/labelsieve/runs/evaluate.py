@@ -13,7 +13,7 @@ from labelsieve.data.sources import OWN, SOURCES, open_data, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, override
-from labelsieve.runs.elsewhere import suited_to
+from labelsieve.runs.elsewhere import rooted_for, suited_to
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.measure import accuracies
 from labelsieve.runs.model import Model, load_model
@@ -59,8 +59,9 @@ def _for_data(config: Config, data: str, said: Mapping[str, Any]) -> Config:
     path = Path(place if name in SOURCES else data).expanduser()
     if name not in SOURCES or name in (*OWN, "arrays"):
         home = config.data.source.partition(":")[2]
-        pictures = suited_to(path, config.pictures, home) if path.exists() else config.pictures
-        config = replace(config, pictures=pictures)
+        if path.exists():
+            config = override(replace(config, pictures=suited_to(path, config.pictures, home)), said)
+            return config if "pictures.root" in said else replace(config, pictures=rooted_for(path, config.pictures, home))
     return override(config, said)
 
 

@@ -19,7 +19,7 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
-from labelsieve.runs.elsewhere import suited_to
+from labelsieve.runs.elsewhere import is_same, rooted_for, suited_to
 from labelsieve.runs.picture_choices import picture_options as picture_options
 
 CPU_SIZE = 64
@@ -63,7 +63,7 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     if config.pictures.val is not None:
         measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
-        if measured.split == "all" and _same(config.pictures.val, config.data.source):
+        if measured.split == "all" and is_same(Path(config.pictures.val), config.data.source.partition(":")[2]):
             notes = (*notes, SAME)
     if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
         notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")
@@ -93,10 +93,6 @@ def check_place(out: Path, config: Config) -> None:
         raise UsageError(f"{out}: it lies inside the data {place}, which stay as they are; choose another --out")
 
 
-def _same(path: str, source: str) -> bool:
-    return os.path.realpath(Path(path).expanduser()) == os.path.realpath(Path(source.partition(":")[2]).expanduser())
-
-
 def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: set[str]) -> Tensor:
     """Which training rows the file of trusted ids names; `listed` may be named, too, and not be trained on."""
     if opened is None:
@@ -107,8 +103,8 @@ def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: s
 def measuring_pictures(config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None) -> Found:
     """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
     assert config.pictures.val is not None
-    path = Path(config.pictures.val)
-    chosen = suited_to(path, config.pictures, config.data.source.partition(":")[2])
+    path, home = Path(config.pictures.val), config.data.source.partition(":")[2]
+    chosen = rooted_for(path, suited_to(path, config.pictures, home), home)
     return labelled_pictures(path, picture_options(chosen), shape, classes, progress)
 
 
