@@ -10,6 +10,7 @@ from torch import Tensor
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.pictures.held import Found, labelled_pictures
 from labelsieve.data.pictures.listing import LeftOut
+from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.opening import Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.survey import Progress
@@ -36,13 +37,17 @@ class Watch:
 
 @dataclass(frozen=True)
 class OpenedRows:
-    """`opened` is None for named data sets; `pinned` (N,) is None where no id is trusted."""
+    """`opened` is None for named data sets; `pinned` (N,) is None where no id is trusted.
+
+    `memories` say which files were there.
+    """
 
     collection: Collection
     opened: Opened | None
     pinned: Tensor | None
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
+    memories: tuple[Path, ...] = ()
 
 
 def sized_for(options: PictureOptions, device: str) -> PictureOptions:
@@ -51,18 +56,23 @@ def sized_for(options: PictureOptions, device: str) -> PictureOptions:
     return replace(options, largest=CPU_SIZE) if on_cpu and options.size is None else options
 
 
-def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
-    """Open the data that a configuration names, in full or to its limit, with its measuring pictures and trusted ids."""
+def open_rows(config: Config, watch: Watch | None = None, known: Known | None = None) -> OpenedRows:
+    """Open the data that a configuration names, in full or to its limit, with its measuring pictures and trusted ids.
+
+    `known` are the files that a run began with.
+    """
     watch = watch or Watch()
-    options, opened = sized_for(picture_options(config.pictures), config.device), None
+    options, opened = replace(sized_for(picture_options(config.pictures), config.device), known=known or {}), None
     if config.data.source.partition(":")[0] in OWN:
         opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit)
     found = open_data(config.data.source) if opened is None else opened.collection
     left_out = () if opened is None else opened.left_out
     notes = () if opened is None else opened.notes
+    memories = [None if opened is None else opened.memory]
     if config.pictures.val is not None:
-        measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress)
+        measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress, known)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
+        notes, memories = (*notes, *measured.notes), [*memories, measured.memory]
         if measured.split == "all" and is_same(Path(config.pictures.val), config.data.source.partition(":")[2]):
             notes = (*notes, SAME)
     if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
@@ -76,7 +86,7 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     if config.data.trusted is not None:
         pinned = trusted_rows(Path(config.data.trusted), found, opened, {row.id for row in left_out} | set(whole))
         notes = (*notes, f"{int(pinned.sum()):,} labels are trusted: taken as clean throughout")
-    return OpenedRows(found, opened, pinned, left_out, notes)
+    return OpenedRows(found, opened, pinned, left_out, notes, tuple(memory for memory in memories if memory is not None))
 
 
 def lies_inside(out: Path, source: str) -> bool:
@@ -100,12 +110,14 @@ def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: s
     return pinned_rows(path, found.train.ids, listed | set(opened.undrawn), opened.measured)
 
 
-def measuring_pictures(config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None) -> Found:
+def measuring_pictures(
+    config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None, known: Known | None = None
+) -> Found:
     """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
     assert config.pictures.val is not None
     path, home = Path(config.pictures.val), config.data.source.partition(":")[2]
     chosen = rooted_for(path, suited_to(path, config.pictures, home), home)
-    return labelled_pictures(path, picture_options(chosen), shape, classes, progress)
+    return labelled_pictures(path, replace(picture_options(chosen), known=known or {}), shape, classes, progress)
 
 
 def check_names(config: Config) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.hints import found_at
+from labelsieve.data.pictures.memory import Known, recalled
 from labelsieve.data.pictures.options import named
-from labelsieve.data.pictures.origins import LEAVES, Index, Origin
+from labelsieve.data.pictures.origins import LEAVES, Files, Index, Origin
 from labelsieve.errors import ToolError
 
 TRAIN, VAL, TEST = 0, 1, 2
@@ -41,7 +42,8 @@ class Listing:
     """Rows in the order train, val, test. `labels` (N,) int64 in 0..K-1, `splits` (N,) int8.
 
     `ignored` counts what was passed over without a row (hidden files, files that are no pictures). `refuse_leaving`
-    says that a path which leaves the root is an error rather than one picture less.
+    says that a path which leaves the root is an error rather than one picture less. `gone` are paths of files that are no longer
+    there and were when the run began: the cache may hold them.
     """
 
     place: Path
@@ -55,9 +57,13 @@ class Listing:
     empty_classes: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     refuse_leaving: bool = False
+    gone: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def gone_rows(self) -> list[int]:
+        return [row for row in range(len(self)) if self.origin.path(row) in self.gone] if self.gone else []
 
     def take(self, index: Index) -> "Listing":
         """The rows at `index`; the classes stay."""
@@ -107,9 +113,12 @@ def trained_classes(
     return codes, tuple(name for name, count in zip(classes, counts) if count), tuple(notes)
 
 
-def present(listing: Listing, strict: bool = False) -> Listing:
-    """The rows whose files are there; the others are told in `left_out`, or refused."""
+def present(listing: Listing, strict: bool = False, known: Known | None = None) -> Listing:
+    """The rows whose files are there, or are gone and `known`; the others are told in `left_out`, or refused."""
     origin, problems = listing.origin.examined()
+    if known and isinstance(origin, Files):
+        origin, problems, gone = recalled(origin, problems, known)
+        listing = replace(listing, gone=gone)
     leaving = [row for row, why in problems.items() if why == LEAVES]
     if leaving and listing.refuse_leaving:
         raise leaves_root(listing.place, listing.ids[leaving[0]], len(leaving))
@@ -167,6 +176,26 @@ def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
         f'{place}: {len(left_out)} pictures cannot be read; the first is "{first.path}": {first.reason}. '
         f"Mend or remove them, or leave strict off to go on without them"
     )
+
+
+def lost(listing: Listing, rows: Sequence[int], cache: Path) -> ToolError:
+    """For pictures that are gone and that the cache cannot give."""
+    names = ", ".join(f'"{readable_name(listing.origin.path(row))}"' for row in rows[:3])
+    more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
+    return ToolError(
+        f"{listing.place}: {len(rows):,} of the pictures that the run began with {'is' if len(rows) == 1 else 'are'} gone, and "
+        f"not decoded in {cache}: {names}{more}. Put them back, or start a new run without them, with --out elsewhere"
+    )
+
+
+def about_gone(listing: Listing, cache: Path) -> tuple[str, ...]:
+    """A sentence on the files that are gone and were taken from the cache; nothing where there is none."""
+    rows = listing.gone_rows()
+    if not rows:
+        return ()
+    first = readable_name(listing.origin.path(rows[0]))
+    what = f"{len(rows):,} picture file{'' if len(rows) == 1 else 's'}"
+    return (f'{what} of {listing.place} gone since the run began, the first is "{first}": taken as decoded in {cache}',)
 
 
 def readable_name(name: str) -> str:

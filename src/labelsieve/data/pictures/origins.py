@@ -20,6 +20,7 @@ from labelsieve.data.pictures.fetch import Reference
 
 Index = NDArray[np.int64]
 LEAVES = "it leads out of the root folder"
+NO_FILE = "there is no such file"
 
 
 class Origin(Protocol):
@@ -84,7 +85,7 @@ class Files:
                 stamps[2 * row] = seen.st_size
                 stamps[2 * row + 1] = seen.st_mtime_ns
             except FileNotFoundError:
-                found[row] = "there is no such file" if inside[folder] else LEAVES
+                found[row] = NO_FILE if inside[folder] else LEAVES
             except (OSError, ValueError) as error:  # loops of links, names too long or with a NUL
                 found[row] = f"it cannot be reached ({getattr(error, 'strerror', None) or error})"
         return replace(self, stamps=np.frombuffer(stamps, np.int64).reshape(-1, 2)), found
