@@ -10,6 +10,7 @@ import pytest
 from cli.conftest import Answer, Shell
 from cli.own import QUICK, folder
 from labelsieve.data.pictures import pool
+from runs.tiny import pictures as stripes
 
 
 @pytest.fixture(autouse=True)
@@ -194,3 +195,23 @@ def test_a_table_to_measure_on_that_leads_nowhere_names_both_places(tmp_path: Pa
     empty = table(tmp_path / "far" / "empty.csv", "path,label", [])
     answer = shell("train", train, "--root", animals, "--val", empty, "--out", tmp_path / "run", *QUICK)
     assert answer.code == 1 and "no rows" in answer.err
+
+
+def test_arrays_of_pictures_without_some_labels_go_all_the_way(tmp_path: Path, shell: Shell) -> None:
+    """train, inspect, evaluate and apply read the same rows."""
+    arrays = stripes()
+    arrays["labels"][[20, 30]] = -1  # the first 16 are the test set, too
+    np.savez(tmp_path / "a.npz", **arrays)
+    skip, run = ("--set", "pictures.skip_unlabelled=true"), tmp_path / "run"
+    for verb in ("inspect", "train"):
+        refused = shell(verb, tmp_path / "a.npz", *(("--out", run, *QUICK) if verb == "train" else ()))
+        assert refused.code == 1 and "--set pictures.skip_unlabelled=true" in refused.err
+    assert "2 rows have no label" in shell("inspect", tmp_path / "a.npz", *skip).out
+    answer = shell("train", tmp_path / "a.npz", "--out", run, *QUICK, *skip)
+    assert answer.code == 0 and "note: 2 rows have no label: left out" in answer.out, answer.err
+    assert shell("evaluate", run).code == 0
+    assert json.loads(shell("evaluate", run, tmp_path / "a.npz", *skip, "--json").out)["pictures"] == 16
+    answer = shell("apply", run, "--out", tmp_path / "new.npz", "--relabel-above", "1")
+    assert answer.code == 0, answer.err
+    with np.load(tmp_path / "new.npz", allow_pickle=False) as new:
+        assert len(new["labels"]) == len(new["images"]) == 46 and list(new["ids"][19:21]) == ["00019", "00021"]

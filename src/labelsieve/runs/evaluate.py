@@ -9,7 +9,7 @@ from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
 from labelsieve.data.pictures.opening import second_test
 from labelsieve.data.pictures.survey import Plan, Progress
-from labelsieve.data.sources import OWN, SOURCES, open_data, source_at
+from labelsieve.data.sources import OWN, SOURCES, load_data, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, override
@@ -85,7 +85,7 @@ def _named(source: str, config: Config, model: Model, progress: Progress | None)
     name, _, place = source.partition(":")
     if name in OWN:
         return labelled_pictures(Path(place), picture_options(config.pictures), model.shape, model.classes, progress)
-    return held_rows(open_data(source), model.shape, model.classes, source)
+    return held_rows(load_data(source, config.pictures.skip_unlabelled).collection, model.shape, model.classes, source)
 
 
 def _own(path: Path, config: Config, model: Model, progress: Progress | None) -> Found:

@@ -14,7 +14,7 @@ from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.opening import Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.survey import Progress
-from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
+from labelsieve.data.sources import OWN, limited, load_data, open_own, tested_on
 from labelsieve.data.trusted import pinned_rows
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, suggest
@@ -65,9 +65,9 @@ def open_rows(config: Config, watch: Watch | None = None, known: Known | None = 
     options, opened = replace(sized_for(picture_options(config.pictures), config.device), known=known or {}), None
     if config.data.source.partition(":")[0] in OWN:
         opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit)
-    found = open_data(config.data.source) if opened is None else opened.collection
+    source = load_data(config.data.source, options.skip_unlabelled) if opened is None else opened
+    found, notes = source.collection, source.notes
     left_out = () if opened is None else opened.left_out
-    notes = () if opened is None else opened.notes
     memories = [None if opened is None else opened.memory]
     if config.pictures.val is not None:
         measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress, known)

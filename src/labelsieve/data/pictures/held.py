@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelsieve.data.arrays import load_arrays
+from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
@@ -51,7 +51,7 @@ def labelled_pictures(
     layout = recognise(path, options)
     if not layout.has_pictures:
         if layout.kind != "embeddings":
-            return held_rows(load_arrays(path), shape, classes, str(path))
+            return held_rows(read_arrays(path, options.skip_unlabelled).collection, shape, classes, str(path))
         found = measured_vectors(path, options)
         return _fitting(found.held, found.classes, found.split, shape, classes, str(path))
     if len(shape) != 3:

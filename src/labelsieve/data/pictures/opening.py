@@ -94,8 +94,8 @@ def open_pictures(
     layout = layout or recognise(path, options)
     web_set = WEBSETS.get(layout.kind)
     if layout.kind == "arrays":
-        arrays = read_arrays(layout.path)
-        return Opened(arrays.collection, layout, arrays.val)
+        arrays = read_arrays(layout.path, options.skip_unlabelled)
+        return Opened(arrays.collection, layout, arrays.val, notes=arrays.notes)
     if layout.kind == "embeddings":
         vectors = read_embeddings(layout.path, options)
         return Opened(vectors.collection, layout, vectors.val, notes=vectors.notes)
