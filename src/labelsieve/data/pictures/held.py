@@ -13,7 +13,8 @@ from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, about_gone, present, unreadable
+from labelsieve.data.pictures.gone import about_gone
+from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable
 from labelsieve.data.pictures.memory import remember
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise

@@ -178,26 +178,6 @@ def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
     )
 
 
-def lost(listing: Listing, rows: Sequence[int], cache: Path) -> ToolError:
-    """For pictures that are gone and that the cache cannot give."""
-    names = ", ".join(f'"{readable_name(listing.origin.path(row))}"' for row in rows[:3])
-    more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
-    return ToolError(
-        f"{listing.place}: {len(rows):,} of the pictures that the run began with {'is' if len(rows) == 1 else 'are'} gone, and "
-        f"not decoded in {cache}: {names}{more}. Put them back, or start a new run without them, with --out elsewhere"
-    )
-
-
-def about_gone(listing: Listing, cache: Path) -> tuple[str, ...]:
-    """A sentence on the files that are gone and were taken from the cache; nothing where there is none."""
-    rows = listing.gone_rows()
-    if not rows:
-        return ()
-    first = readable_name(listing.origin.path(rows[0]))
-    what = f"{len(rows):,} picture file{'' if len(rows) == 1 else 's'}"
-    return (f'{what} of {listing.place} gone since the run began, the first is "{first}": taken as decoded in {cache}',)
-
-
 def readable_name(name: str) -> str:
     """A file name as text that every file can hold: bytes that are not UTF-8 become \\x escapes."""
     try:

@@ -14,6 +14,7 @@ from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_stat
 from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.gone import about_gone
 from labelsieve.data.pictures.listing import (
     SPLITS,
     TEST,
@@ -21,7 +22,6 @@ from labelsieve.data.pictures.listing import (
     VAL,
     LeftOut,
     Listing,
-    about_gone,
     present,
     readable_name,
     trained_classes,

@@ -12,7 +12,8 @@ import numpy as np
 
 from labelsieve.data.pictures.cache import cache_errors, cache_size
 from labelsieve.data.pictures.decode import GREY_MODES
-from labelsieve.data.pictures.listing import Listing, lost
+from labelsieve.data.pictures.gone import lost
+from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.pool import run_tasks, worker_count
 from labelsieve.data.pictures.tasks import Task
