@@ -282,7 +282,9 @@ def test_a_picture_deleted_while_a_run_rests_is_said_once_and_taken_from_the_cac
     (animals / "cat" / "3.png").unlink()
     answer = shell("resume", tmp_path / "run", "--time-limit", "0.001s")
     assert answer.code == 0, answer.err
-    assert answer.out.count("gone since the run began") == 1 and "1 picture file is gone" in answer.out and "cat/3.png" in answer.out
+    assert (
+        answer.out.count("gone since the run began") == 1 and "1 picture file is gone" in answer.out and "cat/3.png" in answer.out
+    )
     answer = shell(*words, "--resume")
     assert answer.code == 0 and "gone since the run began" in answer.out, answer.err
     shutil.rmtree(tmp_path / "cache")

@@ -133,3 +133,20 @@ def test_a_new_run_leaves_out_what_is_gone(tmp_path: Path) -> None:
     (tmp_path / "set" / "train" / "cat" / "3.png").unlink()
     run = begin(tmp_path / "second", config)
     assert len(run.rows.data) == 35 and "train/cat/3.png" in [row.id for row in run.rows.left_out]
+
+
+def test_pictures_to_measure_on_are_not_replaced_by_others_of_the_same_names(tmp_path: Path) -> None:
+    """The table's own folder stays where its paths start, also when all that was in it is gone."""
+    rows = listed(folder(tmp_path / "set", each=12))
+    val = folder(tmp_path / "val", classes=("cow", "cat", "dog"), each=3)
+    (tmp_path / "lists").mkdir()
+    for table, known in ((tmp_path / "lists" / "train.csv", rows), (val / "val.csv", listed(val))):
+        table.write_text("path,label\n" + "".join(f"{path},{label}\n" for path, label in known))
+    places = {"pictures__root": str(tmp_path / "set"), "pictures__val": str(val / "val.csv")}
+    config = config_of(tmp_path / "lists" / "train.csv", tmp_path / "cache", **places)
+    whole(tmp_path / "whole", config)
+    stopped(tmp_path / "cut", config)
+    for name in ("cat", "cow", "dog"):
+        shutil.rmtree(val / name)
+    to_the_end(tmp_path / "cut")
+    assert contents(tmp_path / "cut") == contents(tmp_path / "whole")

@@ -10,6 +10,7 @@ from typing import Any
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed
 from labelsieve.data.pictures.imagefolder import metadata_files
+from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
@@ -35,10 +36,10 @@ def suited_to(path: Path, chosen: PicturesConfig, home: str) -> PicturesConfig:
     return replace(chosen, **absent)
 
 
-def rooted_for(path: Path, chosen: PicturesConfig, home: str) -> PicturesConfig:
+def rooted_for(path: Path, chosen: PicturesConfig, home: str, known: Known | None = None) -> PicturesConfig:
     """The choices with the root that suits the table at `path`: its own folder comes first.
 
-    What was chosen for the data at `home` counts where only that leads to pictures.
+    What was chosen for the data at `home` counts where only that leads to pictures. Files that a run knows count as there.
     """
     options = picture_options(chosen)
     if options.root is None or is_same(path, home):
@@ -48,9 +49,9 @@ def rooted_for(path: Path, chosen: PicturesConfig, home: str) -> PicturesConfig:
         return chosen
     table, own = open_table(layout.path, options.encoding), layout.path.parent
     values = table.read([needed(table.columns, options.image_column, usual.IMAGE, "image_column", layout.path)])[0]
-    if leads_to_files(values, own, options.outside):
+    if leads_to_files(values, own, options.outside, known):
         return replace(chosen, root=None)
-    if not values or leads_to_files(values, options.root, options.outside):  # an empty table is refused by who reads it
+    if not values or leads_to_files(values, options.root, options.outside, known):  # an empty table is refused by who reads it
         return chosen
     raise ToolError(
         f'{layout.path}: none of its {len(values)} pictures is there; the first is "{values[0]}", looked for below {own}, where '
@@ -58,13 +59,14 @@ def rooted_for(path: Path, chosen: PicturesConfig, home: str) -> PicturesConfig:
     )
 
 
-def leads_to_files(paths: Iterable[Any], root: Path, outside: bool) -> bool:
-    """Whether any of the paths, from `root`, is a file; below it, unless it may be `outside`."""
+def leads_to_files(paths: Iterable[Any], root: Path, outside: bool, known: Known | None = None) -> bool:
+    """Whether any of the paths, from `root`, is a file or was a `known` one; below it, unless it may be `outside`."""
     top = os.path.abspath(root)  # noqa: PTH100 - text is enough to choose; links are looked at when pictures are read
     for path in paths:
         words = (path, path.strip()) if isinstance(path, str) else ()
         places = [os.path.normpath(os.path.join(top, word)) for word in words]  # noqa: PTH118
-        if any((outside or place.startswith(top.rstrip(os.sep) + os.sep)) and os.path.isfile(place) for place in places):  # noqa: PTH113
+        inside = [place for place in places if outside or place.startswith(top.rstrip(os.sep) + os.sep)]
+        if any(os.path.isfile(place) or place in (known or ()) for place in inside):  # noqa: PTH113
             return True
     return False
 

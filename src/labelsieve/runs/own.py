@@ -116,7 +116,7 @@ def measuring_pictures(
     """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
     assert config.pictures.val is not None
     path, home = Path(config.pictures.val), config.data.source.partition(":")[2]
-    chosen = rooted_for(path, suited_to(path, config.pictures, home), home)
+    chosen = rooted_for(path, suited_to(path, config.pictures, home), home, known)
     return labelled_pictures(path, replace(picture_options(chosen), known=known or {}), shape, classes, progress)
 
 
