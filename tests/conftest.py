@@ -1,9 +1,26 @@
-"""Two busy cores and two torch threads are slower than one: tests run on one thread, on purpose."""
+"""One thread, on purpose: two busy cores and two torch threads are slower. And the tiny data and run that many tests share."""
+
+from pathlib import Path
 
 import pytest
 import torch
 
+from runs.tiny import arrays_file, tiny_config, whole
+
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return arrays_file(tmp_path_factory.mktemp("data") / "stripes.npz")
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, source: str) -> Path:
+    """A run that is done; tests copy it before they change anything."""
+    path = tmp_path_factory.mktemp("finished") / "run"
+    whole(path, tiny_config(source))
+    return path
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

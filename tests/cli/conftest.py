@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from labelsieve.cli.main import main
-from runs.tiny import SETTINGS, arrays_file, tiny_config, whole
+from runs.tiny import SETTINGS
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,3 @@ def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return Answer(code or 0, found.out, found.err)
 
     return call
-
-
-@pytest.fixture(scope="session")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return arrays_file(tmp_path_factory.mktemp("data") / "stripes.npz")
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, source: str) -> Path:
-    """A run that is done; tests copy it before they change anything."""
-    path = tmp_path_factory.mktemp("finished") / "run"
-    whole(path, tiny_config(source))
-    return path

@@ -10,6 +10,7 @@ import pytest
 from cli.conftest import Answer, Shell
 from cli.own import QUICK, folder
 from labelsieve.data.pictures import pool
+from runs.tiny import pictures as stripes
 
 
 @pytest.fixture(autouse=True)
@@ -144,3 +145,73 @@ def test_an_export_for_hugging_face_can_be_inspected(
     said = shell("export", run, "--to", "huggingface", "--out", tmp_path / "links").out
     words = shlex.split(said[said.index("labelsieve inspect ") :])
     assert shell(*words[1:]).code == 0
+
+
+def measured(answer: Answer) -> float:
+    assert answer.code == 0, answer.err
+    return float(json.loads(answer.out)["accuracy"]["both"])
+
+
+def test_paths_to_measure_on_start_from_their_own_folder_and_only_then_from_the_root(
+    tmp_path: Path, shell: Shell, animals: Path
+) -> None:
+    """Names such as cat/1.png are in every folder: what the root was chosen for must not be measured on instead."""
+    (tmp_path / "lists").mkdir()
+    train = table(tmp_path / "lists" / "train.csv", "path,label", rows())
+    # The same names as the training pictures, with other pictures behind them: every cat looks like a cow.
+    mixed = folder(tmp_path / "mixed", classes=("cow", "cat", "dog"), each=6)
+    own = table(mixed / "val.csv", "path,label", rows())
+    beside = table(tmp_path / "lists" / "val.csv", "path,label", rows())
+    found = {}
+    for name, val in (("own", own), ("beside", beside)):
+        answer = shell("train", train, "--root", animals, "--val", val, "--out", tmp_path / name, *QUICK)
+        assert answer.code == 0 and "left out" not in answer.out, answer.err
+        found[name] = measured(shell("evaluate", tmp_path / name, "--json"))
+    run = tmp_path / "beside"
+    assert measured(shell("evaluate", run, mixed, "--json")) == found["own"] != found["beside"]
+    assert measured(shell("evaluate", run, beside, "--json")) == found["beside"]
+    assert measured(shell("evaluate", run, own, "--root", animals, "--json")) == found["beside"]
+    odd = table(mixed / "odd.csv", "where,kind", rows())
+    columns = ("--image-column", "where", "--label-column", "kind")
+    assert measured(shell("evaluate", run, odd, *columns, "--json")) == found["own"]
+
+
+def test_absolute_paths_below_the_root_are_measured_on(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    train = table(tmp_path / "train.csv", "path,label", rows())
+    (tmp_path / "far").mkdir()
+    val = table(tmp_path / "far" / "val.csv", "path,label", [(str(animals / path), label) for path, label in rows()])
+    answer = shell("train", train, "--root", animals, "--val", val, "--out", tmp_path / "run", *QUICK)
+    assert answer.code == 0, answer.err
+
+
+def test_a_table_to_measure_on_that_leads_nowhere_names_both_places(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    train = table(tmp_path / "train.csv", "path,label", rows())
+    (tmp_path / "far").mkdir()
+    val = table(tmp_path / "far" / "val.csv", "path,label", rows(500))
+    answer = shell("train", train, "--root", animals, "--val", val, "--out", tmp_path / "run", *QUICK)
+    assert answer.code == 1 and "none of its 18 pictures" in answer.err and '"cat/500.png"' in answer.err
+    assert f"below {tmp_path / 'far'}," in answer.err and f"below {animals}," in answer.err
+    assert not (tmp_path / "run").exists()
+    empty = table(tmp_path / "far" / "empty.csv", "path,label", [])
+    answer = shell("train", train, "--root", animals, "--val", empty, "--out", tmp_path / "run", *QUICK)
+    assert answer.code == 1 and "no rows" in answer.err
+
+
+def test_arrays_of_pictures_without_some_labels_go_all_the_way(tmp_path: Path, shell: Shell) -> None:
+    """train, inspect, evaluate and apply read the same rows."""
+    arrays = stripes()
+    arrays["labels"][[20, 30]] = -1  # the first 16 are the test set, too
+    np.savez(tmp_path / "a.npz", **arrays)
+    skip, run = ("--set", "pictures.skip_unlabelled=true"), tmp_path / "run"
+    for verb in ("inspect", "train"):
+        refused = shell(verb, tmp_path / "a.npz", *(("--out", run, *QUICK) if verb == "train" else ()))
+        assert refused.code == 1 and "--set pictures.skip_unlabelled=true" in refused.err
+    assert "2 rows have no label" in shell("inspect", tmp_path / "a.npz", *skip).out
+    answer = shell("train", tmp_path / "a.npz", "--out", run, *QUICK, *skip)
+    assert answer.code == 0 and "note: 2 rows have no label: left out" in answer.out, answer.err
+    assert shell("evaluate", run).code == 0
+    assert json.loads(shell("evaluate", run, tmp_path / "a.npz", *skip, "--json").out)["pictures"] == 16
+    answer = shell("apply", run, "--out", tmp_path / "new.npz", "--relabel-above", "1")
+    assert answer.code == 0, answer.err
+    with np.load(tmp_path / "new.npz", allow_pickle=False) as new:
+        assert len(new["labels"]) == len(new["images"]) == 46 and list(new["ids"][19:21]) == ["00019", "00021"]

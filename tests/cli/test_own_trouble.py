@@ -103,7 +103,6 @@ def stopped(shell: Shell, data: Path, out: Path) -> None:
 
 
 CHANGES: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
-    "deleted": (lambda root: (root / "cat" / "3.png").unlink(), ("1 is gone", "cat/3.png")),
     "broken": (lambda root: (root / "cat" / "3.png").write_bytes(b""), ("1 is gone", "cat/3.png (the file is empty")),
     "added": (lambda root: shutil.copy(root / "cat" / "3.png", root / "cat" / "new.png"), ("1 is new", "cat/new.png")),
     "moved": (lambda root: (root / "cat" / "3.png").rename(root / "dog" / "x.png"), ("gone: cat/3.png", "new: dog/x.png")),
@@ -313,3 +312,21 @@ def test_uneven_and_few_classes_work_and_are_warned_of(tmp_path: Path, shell: Sh
     answer = shell("train", root, "--out", tmp_path / "run", *QUICK)
     assert answer.code == 0, answer.err
     assert "30 times the smallest" in answer.out and '"few": 2' in answer.out and "62 samples are few" in answer.out
+
+
+def test_a_picture_deleted_while_a_run_rests_is_said_once_and_taken_from_the_cache(
+    tmp_path: Path, shell: Shell, animals: Path
+) -> None:
+    words = ("train", animals, "--out", tmp_path / "run", *QUICK)
+    stopped(shell, animals, tmp_path / "run")
+    (animals / "cat" / "3.png").unlink()
+    answer = shell("resume", tmp_path / "run", "--time-limit", "0.001s")
+    assert answer.code == 0, answer.err
+    assert (
+        answer.out.count("gone since the run began") == 1 and "1 picture file is gone" in answer.out and "cat/3.png" in answer.out
+    )
+    answer = shell(*words, "--resume")
+    assert answer.code == 0 and "gone since the run began" in answer.out, answer.err
+    shutil.rmtree(tmp_path / "cache")
+    refused = shell("resume", tmp_path / "run")
+    assert refused.code == 1 and "1 is gone: cat/3.png" in refused.err and "put the old data back" in refused.err

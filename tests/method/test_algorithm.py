@@ -106,6 +106,7 @@ def test_once_begun_mixing_goes_on_and_late_it_does_not_begin(monkeypatch: pytes
         if before is not None:
             for one, other in zip(run.learners, before.learners):
                 one.load_state_dict(other.state_dict())
+                one.has_mixed = other.has_mixed  # a run knows it by its past phases
         monkeypatch.setattr(algorithm, "_contradicted", lambda judged: shares.pop(0))
         return [epoch.phase for epoch in run.epochs(start)][:-1], run
 

@@ -1,16 +1,10 @@
-"""The tiny data, and one finished sweep of it that tests may read and must not change."""
+"""One finished sweep of the tiny data that tests may read and must not change."""
 
 from pathlib import Path
 
 import pytest
 
 from reproduce.tiny_sweep import sweep
-from runs.tiny import arrays_file
-
-
-@pytest.fixture(scope="session")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return arrays_file(tmp_path_factory.mktemp("data") / "stripes.npz")
 
 
 @pytest.fixture(scope="session")

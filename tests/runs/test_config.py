@@ -8,7 +8,7 @@ import pytest
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
-from labelsieve.runs.resolve import PLACES, parse_settings, resolve
+from labelsieve.runs.resolve import PLACES, given_by, resolve
 from labelsieve.runs.validate import validate
 
 KEYS = dotted_keys()
@@ -35,7 +35,7 @@ def test_every_key_can_be_set_and_comes_back_from_yaml(key: str) -> None:
     if key == "version":
         return
     text, value = another(key)
-    config = override(Config(), parse_settings([f"{key}={text}"]))
+    config = override(Config(), given_by(None, [f"{key}={text}"]))
     assert value_at(config, key) == value and type(value_at(config, key)) is type(value)
     assert [other for other in KEYS if value_at(config, other) != value_at(Config(), other)] == [key]
     assert from_yaml(to_yaml(config), "here") == config
@@ -232,7 +232,9 @@ def test_places_in_settings_are_those_seen_from_here(tmp_path: Path, monkeypatch
     """So that a run can be taken up, or applied, from another folder; `--root` and the like do so too."""
     monkeypatch.chdir(tmp_path)
     pairs = ["pictures.labels_file=l.csv", "pictures.root=none", "pictures.val=", "data.trusted=/a/b.txt", "training.lr=0.1"]
-    assert parse_settings(pairs) == {
+    options = {"pictures.cache_dir": Path("c"), "pictures.second_test": None, "pictures.root": "r"}
+    assert given_by(options, pairs) == {
+        "pictures.cache_dir": str(tmp_path / "c"),
         "pictures.labels_file": str(tmp_path / "l.csv"),
         "pictures.root": "none",
         "pictures.val": "",

@@ -68,10 +68,10 @@ def main(
     """Train with the division that only the truth can make, and print the accuracy it leads to."""
     from labelsieve.cli.console import console
     from labelsieve.cli.going import going
-    from labelsieve.cli.train import absolute
+    from labelsieve.data.places import whole_spec
     from labelsieve.runs.resolve import resolve
 
-    config = resolve(absolute(data), named=preset, options={"data.noise": noise}, settings=settings or ())
+    config = resolve(whole_spec(data), named=preset, options={"data.noise": noise}, settings=settings or ())
     found = bounded(going(out, config, resume=True), table)
     last = found[-10:]
     console.print(f"with the true division: last {found[-1]:.2f}, mean of last {len(last)} {sum(last) / len(last):.2f}")

@@ -38,13 +38,13 @@ def main(
 ) -> None:
     """A line for each kind of noise: really wrong, estimated, interval, lambda_u by the rule."""
     from labelsieve.cli.console import console
-    from labelsieve.cli.train import absolute
+    from labelsieve.data.places import whole_spec
     from labelsieve.runs.resolve import resolve
 
     console.print("noise      really wrong  estimated  interval          lambda_u")
     for spec in noise or NOISES:
         options = {"data.noise": spec, "data.limit": limit, "seed": seed}
-        config = resolve(absolute(data), options=options, settings=settings or ())
+        config = resolve(whole_spec(data), options=options, settings=settings or ())
         wrong, found = estimate_after_warm_up(config)
         rule = lambda_by(found)
         console.print(f"{spec:10s} {wrong:12.3f} {found.share:10.3f}  {found.low:.3f} to {found.high:.3f}    {rule:g}")

@@ -141,11 +141,11 @@ def main(
     from labelsieve.cli.console import console
     from labelsieve.cli.going import going
     from labelsieve.cli.progress import line
-    from labelsieve.cli.train import absolute
+    from labelsieve.data.places import whole_spec
     from labelsieve.runs.resolve import resolve
     from labelsieve.runs.train import drive
 
-    config: Config = resolve(absolute(data), named=preset, options={"data.noise": noise}, settings=settings or ())
+    config: Config = resolve(whole_spec(data), named=preset, options={"data.noise": noise}, settings=settings or ())
     run = going(out, config, resume=True)
     study = Study(run, table)
     for step in drive(run, stop=lambda: run.epoch >= until, watch=study.watch):

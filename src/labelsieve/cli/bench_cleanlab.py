@@ -26,7 +26,7 @@ def bench_cleanlab(
     """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
     from labelsieve.benchmark.against_cleanlab import Task, compare
     from labelsieve.cli.console import console
-    from labelsieve.cli.train import absolute
+    from labelsieve.data.places import whole_spec
     from labelsieve.runs import atomic
     from labelsieve.runs.resolve import resolve
 
@@ -41,7 +41,7 @@ def bench_cleanlab(
                 "training.epochs": epochs,
                 "device": device,
             }
-            config = resolve(absolute(data), options=options, settings=settings or ())
+            config = resolve(whole_spec(data), options=options, settings=settings or ())
             rows.append({"noise": spec} | compare(Task(config, folds, fold_epochs), quick, console.print))
             if json_file is not None:  # after every seed: what was measured is not lost with what comes after it
                 facts = {"data": data, "limit": limit, "quick": quick, "folds": folds, "fold_epochs": fold_epochs, "rows": rows}

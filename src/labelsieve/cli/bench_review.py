@@ -32,7 +32,7 @@ def bench_review(
 
     from labelsieve.benchmark.review_study import compare
     from labelsieve.cli.console import console
-    from labelsieve.cli.train import absolute
+    from labelsieve.data.places import whole_spec
     from labelsieve.runs import atomic
     from labelsieve.runs.resolve import resolve
 
@@ -41,7 +41,7 @@ def bench_review(
     for spec in noise or ["none"]:
         for seed in range(seeds):
             told = {"data.noise": spec, "seed": seed, "data.limit": limit, "network": network, "device": device}
-            config = resolve(absolute(data), options=told | {"training.epochs": epochs}, settings=settings or ())
+            config = resolve(whole_spec(data), options=told | {"training.epochs": epochs}, settings=settings or ())
             console.print(f"{data}, noise {spec}")
             with tempfile.TemporaryDirectory() as place:
                 for found in compare(config, plans, Path(place), console.print):

@@ -6,18 +6,10 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli.picture_options import (
-    Encoding,
-    IdColumn,
-    ImageColumn,
-    LabelColumn,
-    Root,
-    Settings,
-    data_settings,
-    picture_settings,
-)
+from labelsieve.cli.picture_options import Said, reads_data
 
 
+@reads_data("image_column", "label_column", "id_column", "root", "encoding")
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     data: Annotated[
@@ -25,12 +17,8 @@ def evaluate(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    image_column: ImageColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    root: Root = None,
-    encoding: Encoding = None,
-    settings: Settings = None,
+    *,
+    said: Said,
 ) -> None:
     """Measure RUN's networks and prototypes on labelled pictures; classes go by name.
 
@@ -44,10 +32,8 @@ def evaluate(
     from labelsieve.runs.evaluate import evaluate_model
     from labelsieve.runs.findings import things_of
 
-    said = picture_settings(image_column, label_column, id_column, root, None, None, None, False, encoding)
-    said = {key: value for key, value in said.items() if value is not None} | data_settings(settings, "evaluate")
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
-        result = evaluate_model(run, data, device, watch.progress, said)
+        result = evaluate_model(run, data, device, watch.progress, said.of_data("evaluate"))
     if as_json:
         typer.echo(json.dumps(result))
         return

@@ -13,6 +13,7 @@ from labelsieve.issues.rules import ACTIONS
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
+from labelsieve.runs.data_facts import known_files
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.folder import RunFolder
@@ -39,7 +40,7 @@ def _compare(before: Config, config: Config, out: Path, watch: Watch) -> None:
     same = (config, mixed_as_published(config))  # runs from before the network had a say in mixing go on as they began
     if before in same:
         return
-    rows = rows_for(config, watch)
+    rows = rows_for(config, watch, known_files(RunFolder(out)))
     if before not in [settled(one, rows)[0] for one in same]:
         raise UsageError(
             f"{out}: the run there has other settings than this command; use `labelsieve resume {out}` to go on with it as "

@@ -6,41 +6,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labelsieve.cli.picture_options import (
-    Classes,
-    Encoding,
-    IdColumn,
-    ImageColumn,
-    LabelColumn,
-    Root,
-    Settings,
-    Size,
-    data_settings,
-    picture_settings,
-)
+from labelsieve.cli.picture_options import Said, reads_data
 
 if TYPE_CHECKING:
     from labelsieve.data.pictures.options import PictureOptions
 
 
+@reads_data("image_column", "label_column", "id_column", "root", "classes", "size", "encoding", "second_test")
 def inspect(
     data: Annotated[
         str, typer.Argument(metavar="PATH", help="A folder, a table, a saved data set, arrays or vectors; clothing1m:PATH.")
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    image_column: ImageColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    root: Root = None,
-    classes: Classes = None,
-    size: Size = None,
-    encoding: Encoding = None,
+    *,
+    said: Said,
     noise: Annotated[
         str | None, typer.Option(help="Check labels for a known set: file:FILE or cifar-n:FILE:worse; says how many differ.")
     ] = None,
-    second_test: Annotated[Path | None, typer.Option(help="For webvision: where ILSVRC12's validation pictures are.")] = None,
     device: Annotated[str, typer.Option(help="The device that training would use: auto, cpu, cuda.")] = "auto",
-    settings: Settings = None,
 ) -> None:
     """Look at every picture at PATH: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
     from dataclasses import replace
@@ -58,9 +41,7 @@ def inspect(
     from labelsieve.runs.own import picture_options, sized_for
     from labelsieve.runs.presets import LITTLE_MIXING
 
-    said = picture_settings(image_column, label_column, id_column, root, classes, size, None, False, encoding)
-    said = {key: value for key, value in said.items() if value is not None} | data_settings(settings, "inspect")
-    options = sized_for(picture_options(override(Config(), said).pictures), device)
+    options = sized_for(picture_options(override(Config(), said.of_data("inspect")).pictures), device)
     cuda = choose_device(device).type == "cuda"
     path = known_source(data, options)
     name, _, place = str(path).partition(":")
@@ -69,7 +50,7 @@ def inspect(
             raise UsageError(
                 f"--noise checks labels for sets that are read whole, not for {name}, whose labels are noisy already"
             )
-        say_web_set(name, place, replace(options, second_test=second_test or options.second_test), as_json)
+        say_web_set(name, place, options, as_json)
         return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)

@@ -1,54 +1,93 @@
-"""The options about one's own pictures that several verbs share, and what they set in a configuration."""
+"""The options about data that several verbs share: each is said once here; `@reads_data` gives them to a verb, as one `Said`."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-ImageColumn = Annotated[str | None, typer.Option(help="A table's column of picture paths; found by usual names.")]
-LabelColumn = Annotated[str | None, typer.Option(help="A table's column of labels; found by usual names.")]
-IdColumn = Annotated[str | None, typer.Option(help="A table's column of ids; else the paths are the ids.")]
-Root = Annotated[Path | None, typer.Option(help="The folder that a table's paths start from; default: the table's own.")]
-Classes = Annotated[
-    str | None,
-    typer.Option(help="The labels that may occur, in order: cat,dog or a file with one a line. Others are errors."),
-]
-Size = Annotated[int | None, typer.Option(help="The side in pixels that pictures are brought to; default: by their sizes.")]
-CacheDir = Annotated[Path | None, typer.Option(help="Where decoded pictures are kept; default: the user's cache folder.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at an unreadable picture instead of leaving it out.")]
-Encoding = Annotated[str | None, typer.Option(help="Of a table: utf-8 unless given; often cp1252 from spreadsheets.")]
-
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its key; repeatable.")]
 
+OPTIONS: dict[str, Any] = {
+    "image_column": Annotated[str | None, typer.Option(help="A table's column of picture paths; found by usual names.")],
+    "label_column": Annotated[str | None, typer.Option(help="A table's column of labels; found by usual names.")],
+    "id_column": Annotated[str | None, typer.Option(help="A table's column of ids; else the paths are the ids.")],
+    "root": Annotated[Path | None, typer.Option(help="The folder that a table's paths start from; default: the table's own.")],
+    "classes": Annotated[
+        str | None,
+        typer.Option(help="The labels that may occur, in order: cat,dog or a file with one a line. Others are errors."),
+    ],
+    "size": Annotated[int | None, typer.Option(help="The side in pixels that pictures are brought to; default: by their sizes.")],
+    "cache_dir": Annotated[Path | None, typer.Option(help="Where decoded pictures are kept; default: the user's cache folder.")],
+    "strict": Annotated[bool, typer.Option("--strict", help="Stop at an unreadable picture instead of leaving it out.")],
+    "encoding": Annotated[str | None, typer.Option(help="Of a table: utf-8 unless given; often cp1252 from spreadsheets.")],
+    "val": Annotated[
+        Path | None,
+        typer.Option(
+            help="Labelled pictures to measure accuracy on, in any layout; paths as from their own folder, else --root."
+        ),
+    ],
+    "second_test": Annotated[
+        Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, a second test set.")
+    ],
+    "no_mirror": Annotated[
+        bool, typer.Option("--no-mirror", help="A mirrored picture is not the same thing: letters, digits, left and right.")
+    ],
+}
 
-def picture_settings(
-    image_column: str | None,
-    label_column: str | None,
-    id_column: str | None,
-    root: Path | None,
-    classes: str | None,
-    size: int | None,
-    cache_dir: Path | None,
-    strict: bool,
-    encoding: str | None,
-) -> dict[str, Any]:
-    """Dotted keys of the configuration; None where nothing was said."""
-    return {
-        "pictures.image_column": image_column,
-        "pictures.label_column": label_column,
-        "pictures.id_column": id_column,
-        "pictures.root": whole_path(root),
-        "pictures.classes": class_names(classes),
-        "pictures.size": size,
-        "pictures.cache_dir": whole_path(cache_dir),
-        "pictures.strict": strict or None,
-        "pictures.encoding": encoding,
-    }
+
+@dataclass(frozen=True)
+class Said:
+    """What was said of data: `options` by dotted key of the configuration, None where nothing was, and `--set` as written."""
+
+    options: dict[str, Any]
+    settings: list[str]
+
+    def of_data(self, verb: str) -> dict[str, Any]:
+        """Both together, for a verb that only reads data: other settings are errors."""
+        from labelsieve.errors import UsageError
+        from labelsieve.runs.resolve import given_by
+
+        said = given_by(self.options, self.settings)
+        others = [key for key in said if not key.startswith("pictures.")]
+        if others:
+            raise UsageError(f"--set {others[0]}: `{verb}` takes settings of data only, pictures.*; others are for `train`")
+        return said
 
 
-def whole_path(path: Path | None) -> str | None:
-    """Absolute, so that the run can be taken up from any folder."""
-    return None if path is None else str(path.expanduser().absolute())
+def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a verb the named `OPTIONS` and `--set` in place of its keyword `said`, which receives what they say."""
+    kinds = {name: OPTIONS[name] for name in names} | {"settings": Settings}
+    defaults = {name: False if kind.__origin__ is bool else None for name, kind in kinds.items()}
+    only = inspect.Parameter.KEYWORD_ONLY
+    shared = [inspect.Parameter(name, only, default=defaults[name], annotation=kind) for name, kind in kinds.items()]
+
+    def given(verb: Callable[..., None]) -> Callable[..., None]:
+        @wraps(verb)
+        def called(*arguments: Any, **values: Any) -> None:
+            mine = {name: values.pop(name, default) for name, default in defaults.items()}
+            settings = mine.pop("settings") or []
+            said = Said(dict(setting(name, value) for name, value in mine.items()), settings)
+            verb(*arguments, said=said, **values)
+
+        signature = inspect.signature(verb)
+        parameters = [new for old in signature.parameters.values() for new in (shared if old.name == "said" else [old])]
+        called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return called
+
+    return given
+
+
+def setting(name: str, value: Any) -> tuple[str, Any]:
+    """An option as a setting: its dotted key, and the value, None where the option was not given."""
+    if name == "no_mirror":
+        return "pictures.mirror", False if value else None
+    if name == "classes":
+        value = class_names(value)
+    return f"pictures.{name}", None if value is False else value
 
 
 def class_names(text: str | None) -> list[str] | None:
@@ -67,15 +106,3 @@ def class_names(text: str | None) -> list[str] | None:
     if len(names) < 2:
         raise UsageError(f'--classes "{text}" names {len(names)} class; give at least two: cat,dog or a file with one a line')
     return names
-
-
-def data_settings(settings: list[str] | None, verb: str) -> dict[str, str]:
-    """`--set` as `train` reads it, for the keys that say how data are read; others are errors."""
-    from labelsieve.errors import UsageError
-    from labelsieve.runs.resolve import parse_settings
-
-    said = parse_settings(settings or [])
-    others = [key for key in said if not key.startswith("pictures.")]
-    if others:
-        raise UsageError(f"--set {others[0]}: `{verb}` takes settings of data only, pictures.*; others are for `train`")
-    return said

@@ -13,7 +13,7 @@ from labelsieve.cli.console import console
 from labelsieve.cli.durations import parse_duration, say_duration
 from labelsieve.cli.looking import Looking
 from labelsieve.cli.progress import follow
-from labelsieve.cli.train import absolute
+from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.data.sources import source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
@@ -76,14 +76,14 @@ class Asked:
             if name not in DATA:
                 raise UsageError(f'--data "{text}": write NAME:PATH with one of {", ".join(NEEDS_PATH)}, fashion-mnist')
             found[name] = source_at(text)
-        pretrained = None if self.pretrained is None else str(self.pretrained.expanduser().absolute())
+        pretrained = None if self.pretrained is None else whole_path(self.pretrained)
         return Places(found, self.device, pretrained)
 
 
 def absolute_noise(pair: str) -> str:
     key, _, value = pair.partition("=")
     path = key.strip() in ("noise", "data.noise") and value.strip().startswith(("file:", "matrix:"))
-    return f"data.noise={absolute(value.strip())}" if path else pair
+    return f"data.noise={whole_spec(value.strip())}" if path else pair
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelsieve.cli.picture_options import (
-    CacheDir,
-    Classes,
-    Encoding,
-    IdColumn,
-    ImageColumn,
-    LabelColumn,
-    Root,
-    Settings,
-    Size,
-    Strict,
-    picture_settings,
-    whole_path,
-)
+from labelsieve.cli.picture_options import OPTIONS, Said, reads_data
 
 if TYPE_CHECKING:
     from labelsieve.runs.config import Config
@@ -29,6 +16,7 @@ TimeLimit = Annotated[
 ]
 
 
+@reads_data(*OPTIONS)
 def train(
     data: Annotated[
         str | None,
@@ -57,7 +45,6 @@ def train(
         str | None,
         typer.Option(help="Weights to start from: a safetensors or torch file, or zoo: timm's own, which it downloads."),
     ] = None,
-    val: Annotated[Path | None, typer.Option(help="Labelled pictures to measure accuracy on, in any layout.")] = None,
     trusted: Annotated[
         Path | None, typer.Option(help="Ids whose labels are surely right: one a line, or a table with a column id.")
     ] = None,
@@ -75,29 +62,15 @@ def train(
     prior: Annotated[
         str | None, typer.Option(help="How often classes occur: given, uniform, or a table with the columns class, frequency.")
     ] = None,
-    image_column: ImageColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    root: Root = None,
-    classes: Classes = None,
-    size: Size = None,
-    cache_dir: CacheDir = None,
-    strict: Strict = False,
-    encoding: Encoding = None,
-    no_mirror: Annotated[
-        bool, typer.Option("--no-mirror", help="A mirrored picture is not the same thing: letters, digits, left and right.")
-    ] = False,
+    *,
+    said: Said,
     epochs: Annotated[int | None, typer.Option(help="Epochs in all, the warm-up included.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Only rank the labels, in the fewest epochs that do it well; no full training.")
     ] = False,
-    second_test: Annotated[
-        Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, measured on too.")
-    ] = None,
     limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, order, views and noise.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
-    settings: Settings = None,
     time_limit: TimeLimit = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with RUN if it exists.")] = False,
     slim_checkpoint: Annotated[
@@ -113,29 +86,27 @@ def train(
     """Train on DATA and find its wrong labels."""
     from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish, going
+    from labelsieve.data.places import whole_path, whole_spec
     from labelsieve.errors import UsageError
 
-    pictures = picture_settings(image_column, label_column, id_column, root, classes, size, cache_dir, strict, encoding)
-    pictures |= {"pictures.val": whole_path(val), "pictures.second_test": whole_path(second_test)}
-    pictures |= {"pictures.mirror": False if no_mirror else None}
-    options = pictures | {
+    options = said.options | {
         "method": method,
         "cleaner": cleaner,
         "network": network,
-        "pretrained": pretrained if pretrained in (None, "zoo") else whole_path(Path(pretrained)),
+        "pretrained": pretrained if pretrained in (None, "zoo") else whole_path(pretrained),
         "seed": seed,
         "device": device,
-        "data.noise": absolute(noise) if noise and noise.startswith(("matrix:", "file:", "cifar-n:")) else noise,
+        "data.noise": whole_spec(noise) if noise and noise.startswith(("matrix:", "file:", "cifar-n:")) else noise,
         "data.limit": limit,
-        "data.trusted": whole_path(trusted),
+        "data.trusted": trusted,
         "data.on_conflict": on_conflict,
-        "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(Path(prior))}",
+        "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(prior)}",
         "training.epochs": epochs,
         "training.quick": quick or None,
         "output.slim_checkpoint": slim_checkpoint or None,
         "engine.deterministic": deterministic or None,
     }
-    config = config_for(data, decisions, preset, options, settings or [])
+    config = config_for(data, decisions, preset, options, said.settings)
     if dry_run:
         from labelsieve.cli.dry_run import say_plan
 
@@ -156,22 +127,15 @@ def config_for(
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.own import picture_options
-    from labelsieve.runs.resolve import parse_settings, resolve, resolve_next
+    from labelsieve.runs.resolve import given_by, resolve, resolve_next
     from labelsieve.runs.rounds import based_on
 
     if data is None and decisions is None:
         raise UsageError("no data are named; give a folder, a table or a data set, or --decisions RUN for a reviewed run's")
     base = Config() if decisions is None else based_on(RunFolder.open(decisions).read_config(), decisions)
-    said = {key: value for key, value in options.items() if key.startswith("pictures.") and value is not None}
-    said |= {key: value for key, value in parse_settings(settings).items() if key.startswith("pictures.")}
+    said = {key: value for key, value in given_by(options, settings).items() if key.startswith("pictures.")}
     source = None if data is None else source_at(data, picture_options(override(base, said).pictures))
     if decisions is not None:
         return resolve_next(base, source, named=preset, options=options, settings=settings)
     assert source is not None
     return resolve(source, named=preset, options=options, settings=settings)
-
-
-def absolute(source: str) -> str:
-    """The source with its path made absolute, so that the run can be taken up from any folder."""
-    name, colon, path = source.partition(":")
-    return f"{name}:{Path(path).expanduser().absolute()}" if colon and path else source

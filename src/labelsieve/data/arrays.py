@@ -24,7 +24,9 @@ from labelsieve.data.noisy_data import (
 )
 from labelsieve.data.npz import Array, read_npz
 from labelsieve.data.npz_keys import held_keys, keys_by_role, misshapen, nothing_found, plain_labels
+from labelsieve.data.npz_unlabelled import labelled_rows
 from labelsieve.data.pictures.labels import MISSING, name_labels
+from labelsieve.data.pictures.options import named
 from labelsieve.data.pixels import as_bytes, brightest, channels_first
 from labelsieve.errors import ToolError, UsageError, suggest
 
@@ -37,10 +39,10 @@ def load_arrays(path: Path | None) -> Collection:
     return read_arrays(path).collection
 
 
-def read_arrays(path: Path | None) -> Loaded:
+def read_arrays(path: Path | None, skip_unlabelled: bool = False) -> Loaded:
     """What the .npz at `path` holds. Unless it says otherwise, pictures may be mirrored.
 
-    Its test set is that of the test keys, else that of the val keys.
+    Its test set is that of the test keys, else that of the val keys. Rows without a label are refused, or left out and told.
     """
     if path is None:
         raise UsageError('arrays needs a file: write "arrays:FILE.npz", with the keys images and labels')
@@ -48,6 +50,10 @@ def read_arrays(path: Path | None) -> Loaded:
         raise ToolError(f"{path}: no such file; write it with numpy.savez(file, images=..., labels=...)")
     arrays = read_npz(path)
     found = _check_keys(arrays, path)
+    notes: tuple[str, ...] = ()
+    if skip_unlabelled:
+        arrays, notes = labelled_rows(arrays, found, path)
+        found = {role: key for role, key in found.items() if key in arrays}
     pictures = _pictures(arrays, [key for role, key in found.items() if role.endswith("values")], path)
     place = f'{path}: "{found["labels"]}"'
     labels, classes, numbered = _classes(plain_labels(arrays, found["labels"]), arrays, place, path)
@@ -64,7 +70,8 @@ def read_arrays(path: Path | None) -> Loaded:
             held[split] = checked_held(Held(pictures[pair[0]], codes), train, str(path))
     mean, std = channel_statistics(train.images)
     test = held.get("test") or held.get("val")
-    return Loaded(Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path)), held.get("val"))
+    collection = Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path))
+    return Loaded(collection, held.get("val"), notes)
 
 
 def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:
@@ -105,7 +112,7 @@ def _classes(labels: Array, arrays: dict[str, Array], place: str, path: Path) ->
     if given is None and whole and numbers[0] < 0:
         raise ToolError(
             f"{place} run from {numbers[0]} to {numbers[-1]}, and a negative number often stands for no label; leave such "
-            f"rows out, number the classes from 0, or store labels as text"
+            f"rows out ({named('skip_unlabelled')} does so where it is -1), number the classes from 0, or store labels as text"
         )
     if given is None:
         numbered = numbers == list(range(len(numbers)))
@@ -125,7 +132,10 @@ def _labels(labels: Array, classes: Sequence[str], numbered: bool, place: str) -
     codes = name_labels(labels.tolist(), place, classes).codes
     missing = np.flatnonzero(codes == MISSING)
     if len(missing):
-        raise ToolError(f"{place}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in")
+        raise ToolError(
+            f"{place}: {len(missing)} rows have no label, the first is row {missing[0] + 1}; fill them in, or leave such rows "
+            f"out with {named('skip_unlabelled')}"
+        )
     return torch.from_numpy(codes)
 
 

@@ -191,12 +191,11 @@ def _spread(values: list[int]) -> tuple[int, int, int] | None:
 
 
 def _arrays(layout: Layout, options: PictureOptions) -> Inspection:
-    from labelsieve.data.arrays import load_arrays  # these two need torch
+    from labelsieve.data.arrays import read_arrays  # these two need torch
     from labelsieve.data.embeddings import read_embeddings
 
-    if layout.kind == "arrays":
-        return of_collection(layout, load_arrays(layout.path))
-    read = read_embeddings(layout.path, options)
+    pictures = layout.kind == "arrays"
+    read = read_arrays(layout.path, options.skip_unlabelled) if pictures else read_embeddings(layout.path, options)
     return replace(of_collection(layout, read.collection), notes=read.notes)
 
 

@@ -12,18 +12,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labelsieve.data.arrays import load_arrays
+from labelsieve.data.arrays import load_arrays, read_arrays
 from labelsieve.data.cifar import load_cifar10, load_cifar100
 from labelsieve.data.digits import load_digits
 from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
-from labelsieve.data.noisy_data import Collection, Truth
+from labelsieve.data.noisy_data import Collection, Loaded, Truth
 from labelsieve.data.pictures.opening import Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
+from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.errors import UsageError, suggest
 
 Loader = Callable[[Path | None], Collection]
@@ -58,9 +59,9 @@ def source_at(text: str, options: PictureOptions | None = None) -> str:
     A known name wins over a file of the same name, for which one writes ./name. Without `options`, what a folder's tables
     hold cannot be told yet: it is left to who opens it.
     """
-    name, colon, path = text.partition(":")
+    name = text.partition(":")[0]
     if name in SOURCES:
-        return f"{name}:{Path(path).expanduser().absolute()}" if colon and path else text
+        return whole_spec(text)
     place = Path(text).expanduser()
     if not place.exists():
         forms = ", ".join(FORMS.values())
@@ -70,9 +71,9 @@ def source_at(text: str, options: PictureOptions | None = None) -> str:
         )
     if options is None and place.is_dir():
         web_set = web_set_at(place)
-        return f"{'pictures' if web_set is None else web_set.name}:{place.absolute()}"
+        return f"{'pictures' if web_set is None else web_set.name}:{whole_path(place)}"
     kind = recognise(place, options).kind
-    return f"{kind if kind in ('arrays', 'embeddings', *WEBSETS) else 'pictures'}:{place.absolute()}"
+    return f"{kind if kind in ('arrays', 'embeddings', *WEBSETS) else 'pictures'}:{whole_path(place)}"
 
 
 def _beside(place: Path) -> str:
@@ -107,13 +108,19 @@ def open_data(spec: str, limit: int | None = None) -> Collection:
 
     The test set stays whole, and mean and standard deviation stay those of all rows.
     """
+    collection = load_data(spec).collection
+    return collection if limit is None else limited(collection, limit)
+
+
+def load_data(spec: str, skip_unlabelled: bool = False) -> Loaded:
+    """What `spec` names, and what should be said of it. Only files of arrays can lack labels; others have one for each row."""
     name, colon, path = spec.partition(":")
     if name not in SOURCES:
         raise UsageError(f'unknown data "{name}"{suggest(name, SOURCES)}; the forms are {", ".join(FORMS.values())}')
     if colon and not path:
         raise UsageError(f'"{spec}" has nothing after the colon; write {FORMS[name]}')
-    collection = SOURCES[name](Path(path).expanduser() if path else None)
-    return collection if limit is None else limited(collection, limit)
+    place = Path(path).expanduser() if path else None
+    return read_arrays(place, skip_unlabelled) if name == "arrays" else Loaded(SOURCES[name](place))
 
 
 def subset_rows(labels: NDArray[np.int64], limit: int) -> NDArray[np.int64]:

@@ -71,7 +71,7 @@ class Learner:
         self.optimiser = sgd(self.network.parameters(), recipe.lr, recipe.momentum, recipe.weight_decay)
         self.teacher = teacher
         self.judge = judge
-        self.has_mixed = False  # has it trained on a division yet?
+        self.has_mixed = False  # has it trained on a division yet? Not saved: the phases of past epochs say it
         self.mean, self.std = scale(mean, axes, device), scale(std, axes, device)
 
     def look(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,10 +93,9 @@ class Learner:
         return [*changed_by(self.optimiser), *self.network.buffers()]
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All state as one flat table of tensors."""
+        """All that training changes in it, as one flat table of tensors."""
         state = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         state |= {f"optimiser.{name}": value for name, value in momenta(self.optimiser).items()}
-        state["has_mixed"] = torch.tensor(self.has_mixed)
         state |= {f"teacher.{name}": value for name, value in self.teacher.state_dict().items()}
         if self.judge is not None:
             state |= {f"judge.{name}": value for name, value in self.judge.state_dict().items()}
@@ -108,6 +107,5 @@ class Learner:
         self.network.load_state_dict(part(state, "network"))
         restore_momenta(self.optimiser, part(state, "optimiser"))
         self.teacher.load_state_dict(part(state, "teacher"))
-        self.has_mixed = bool(state.get("has_mixed", False))
         if self.judge is not None:
             self.judge.load_state_dict(part(state, "judge"))

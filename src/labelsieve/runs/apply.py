@@ -20,7 +20,7 @@ from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.tables import SUFFIXES
-from labelsieve.data.sources import OWN, open_data, open_own
+from labelsieve.data.sources import OWN, load_data, open_own
 from labelsieve.data.trust import quoted
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.decisions.decision import Decision as Reviewed
@@ -294,7 +294,8 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
 def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     own = job.source.partition(":")[0] in OWN
-    data = open_own(job.source, job.options).collection if own else open_data(job.source)
+    source = open_own(job.source, job.options) if own else load_data(job.source, job.options.skip_unlabelled)
+    data = source.collection
     left: list[int] = []
 
     def write(draft: Path) -> None:

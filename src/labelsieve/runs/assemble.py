@@ -1,6 +1,6 @@
 """From a configuration to the objects of a run: data with its noise, recipe, two learners, an engine. No training here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -12,6 +12,7 @@ from labelsieve.data.augment import VectorViews, Views, vector_views, views_for
 from labelsieve.data.frequencies import read_frequencies
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth
 from labelsieve.data.pictures.listing import LeftOut
+from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.opening import Opened
 from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
@@ -48,6 +49,7 @@ class Rows:
     decided: tuple[str, ...] | None = None  # (N,) what a person did in an earlier round, or ""
     notes: tuple[str, ...] = ()
     val: Held | None = None  # clean pictures to choose a model with, where the source has such a split
+    memories: tuple[Path, ...] = ()  # which picture files were there, for a run that is taken up when some are gone
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ class Parts:
     pinned: Tensor | None = None
 
 
-def rows_for(config: Config, watch: Watch | None = None) -> Rows:
-    """Open the data, make the noise, and do as people decided in earlier rounds."""
-    opened = open_rows(config, watch)
+def rows_for(config: Config, watch: Watch | None = None, known: Known | None = None) -> Rows:
+    """Open the data, make the noise, and do as people decided in earlier rounds. `known` are the files that a run began with."""
+    opened = open_rows(config, watch, known)
     found = opened.collection
     data, truth, made = found.train, found.truth, None
     if config.data.noise != "none":
@@ -75,6 +77,7 @@ def rows_for(config: Config, watch: Watch | None = None) -> Rows:
     notes, begun = opened.notes, round_of(config)
     val = None if opened.opened is None else opened.opened.val
     rows = Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, notes=notes, val=val)
+    rows = replace(rows, memories=opened.memories)
     return rows if begun is None else decided_rows(rows, begun)
 
 

@@ -7,10 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures.columns import needed
 from labelsieve.data.pictures.imagefolder import metadata_files
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.memory import Known
+from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
+from labelsieve.errors import ToolError
 from labelsieve.runs.config import PicturesConfig
 from labelsieve.runs.picture_choices import picture_options
 
@@ -23,13 +27,52 @@ def suited_to(path: Path, chosen: PicturesConfig, home: str) -> PicturesConfig:
     A file of labels belongs to one file of vectors only.
     """
     path = path.expanduser()
-    if os.path.realpath(path) == os.path.realpath(Path(home).expanduser()):
+    if is_same(path, home):
         return chosen
     chosen = replace(chosen, labels_file=None)
     given = {name: getattr(chosen, name) for name in COLUMNS if getattr(chosen, name)}
     there = set(columns_at(path, picture_options(chosen))) if given else set()
     absent: dict[str, Any] = {name: None for name, column in given.items() if column not in there}
     return replace(chosen, **absent)
+
+
+def rooted_for(path: Path, chosen: PicturesConfig, home: str, known: Known | None = None) -> PicturesConfig:
+    """The choices with the root that suits the table at `path`: its own folder comes first.
+
+    What was chosen for the data at `home` counts where only that leads to pictures. Files that a run knows count as there.
+    """
+    options = picture_options(chosen)
+    if options.root is None or is_same(path, home):
+        return chosen
+    layout = recognise(path, options)
+    if layout.kind != "manifest":
+        return chosen
+    table, own = open_table(layout.path, options.encoding), layout.path.parent
+    values = table.read([needed(table.columns, options.image_column, usual.IMAGE, "image_column", layout.path)])[0]
+    if leads_to_files(values, own, options.outside, known):
+        return replace(chosen, root=None)
+    if not values or leads_to_files(values, options.root, options.outside, known):  # an empty table is refused by who reads it
+        return chosen
+    raise ToolError(
+        f'{layout.path}: none of its {len(values)} pictures is there; the first is "{values[0]}", looked for below {own}, where '
+        f"the table lies, and below {options.root}, the {named('root')}. Write its paths from one of these"
+    )
+
+
+def leads_to_files(paths: Iterable[Any], root: Path, outside: bool, known: Known | None = None) -> bool:
+    """Whether any of the paths, from `root`, is a file or was a `known` one; below it, unless it may be `outside`."""
+    top = os.path.abspath(root)  # noqa: PTH100 - text is enough to choose; links are looked at when pictures are read
+    for path in paths:
+        words = (path, path.strip()) if isinstance(path, str) else ()
+        places = [os.path.normpath(os.path.join(top, word)) for word in words]  # noqa: PTH118
+        inside = [place for place in places if outside or place.startswith(top.rstrip(os.sep) + os.sep)]
+        if any(os.path.isfile(place) or place in (known or ()) for place in inside):  # noqa: PTH113
+            return True
+    return False
+
+
+def is_same(path: Path, home: str) -> bool:
+    return os.path.realpath(path.expanduser()) == os.path.realpath(Path(home).expanduser())
 
 
 def columns_at(path: Path, options: PictureOptions) -> Sequence[str]:

@@ -10,11 +10,11 @@ from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
 from labelsieve.data.pictures.opening import second_test
 from labelsieve.data.pictures.survey import Plan, Progress
-from labelsieve.data.sources import OWN, SOURCES, open_data, source_at
+from labelsieve.data.sources import OWN, SOURCES, load_data, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, override
-from labelsieve.runs.elsewhere import suited_to
+from labelsieve.runs.elsewhere import rooted_for, suited_to
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.measure import accuracies
 from labelsieve.runs.model import Model, load_model
@@ -66,8 +66,9 @@ def _for_data(config: Config, data: str, said: Mapping[str, Any]) -> Config:
     path = Path(place if name in SOURCES else data).expanduser()
     if name not in SOURCES or name in (*OWN, "arrays"):
         home = config.data.source.partition(":")[2]
-        pictures = suited_to(path, config.pictures, home) if path.exists() else config.pictures
-        config = replace(config, pictures=pictures)
+        if path.exists():
+            config = override(replace(config, pictures=suited_to(path, config.pictures, home)), said)
+            return config if "pictures.root" in said else replace(config, pictures=rooted_for(path, config.pictures, home))
     return override(config, said)
 
 
@@ -91,7 +92,7 @@ def _named(source: str, config: Config, model: Model, progress: Progress | None)
     name, _, place = source.partition(":")
     if name in OWN:
         return labelled_pictures(Path(place), picture_options(config.pictures), model.shape, model.classes, progress)
-    return held_rows(open_data(source), model.shape, model.classes, source)
+    return held_rows(load_data(source, config.pictures.skip_unlabelled).collection, model.shape, model.classes, source)
 
 
 def _own(path: Path, config: Config, model: Model, progress: Progress | None) -> Found:

@@ -11,18 +11,19 @@ from labelsieve.data.frequencies import class_and_number
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.pictures.held import Found, labelled_pictures
 from labelsieve.data.pictures.listing import LeftOut
+from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.opening import Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.pictures.tables import open_table
-from labelsieve.data.sources import OWN, limited, open_data, open_own, tested_on
+from labelsieve.data.sources import OWN, limited, load_data, open_own, tested_on
 from labelsieve.data.trusted import check_labels, pinned_rows, read_ids
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
-from labelsieve.runs.elsewhere import suited_to
+from labelsieve.runs.elsewhere import is_same, rooted_for, suited_to
 from labelsieve.runs.picture_choices import picture_options as picture_options
 from labelsieve.runs.weights import read_weights
 
@@ -40,13 +41,17 @@ class Watch:
 
 @dataclass(frozen=True)
 class OpenedRows:
-    """`opened` is None for named data sets; `pinned` (N,) is None where no id is trusted."""
+    """`opened` is None for named data sets; `pinned` (N,) is None where no id is trusted.
+
+    `memories` say which files were there.
+    """
 
     collection: Collection
     opened: Opened | None
     pinned: Tensor | None
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
+    memories: tuple[Path, ...] = ()
 
 
 def sized_for(options: PictureOptions, device: str) -> PictureOptions:
@@ -55,19 +60,24 @@ def sized_for(options: PictureOptions, device: str) -> PictureOptions:
     return replace(options, largest=CPU_SIZE) if on_cpu and options.size is None else options
 
 
-def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
-    """Open the data that a configuration names, in full or to its limit, with its measuring pictures and trusted ids."""
+def open_rows(config: Config, watch: Watch | None = None, known: Known | None = None) -> OpenedRows:
+    """Open the data that a configuration names, in full or to its limit, with its measuring pictures and trusted ids.
+
+    `known` are the files that a run began with.
+    """
     watch = watch or Watch()
-    options, opened = sized_for(picture_options(config.pictures), config.device), None
+    options, opened = replace(sized_for(picture_options(config.pictures), config.device), known=known or {}), None
     if config.data.source.partition(":")[0] in OWN:
         opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit)
-    found = open_data(config.data.source) if opened is None else opened.collection
+    source = load_data(config.data.source, options.skip_unlabelled) if opened is None else opened
+    found, notes = source.collection, source.notes
     left_out = () if opened is None else opened.left_out
-    notes = () if opened is None else opened.notes
+    memories = [None if opened is None else opened.memory]
     if config.pictures.val is not None:
-        measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress)
+        measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress, known)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
-        if measured.split == "all" and _same(config.pictures.val, config.data.source):
+        notes, memories = (*notes, *measured.notes), [*memories, measured.memory]
+        if measured.split == "all" and is_same(Path(config.pictures.val), config.data.source.partition(":")[2]):
             notes = (*notes, SAME)
     if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
         notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")
@@ -80,7 +90,7 @@ def open_rows(config: Config, watch: Watch | None = None) -> OpenedRows:
     if config.data.trusted is not None:
         pinned = trusted_rows(Path(config.data.trusted), found, opened, {row.id for row in left_out} | set(whole))
         notes = (*notes, f"{int(pinned.sum()):,} labels are trusted: taken as clean throughout")
-    return OpenedRows(found, opened, pinned, left_out, notes)
+    return OpenedRows(found, opened, pinned, left_out, notes, tuple(memory for memory in memories if memory is not None))
 
 
 def lies_inside(out: Path, source: str) -> bool:
@@ -97,10 +107,6 @@ def check_place(out: Path, config: Config) -> None:
         raise UsageError(f"{out}: it lies inside the data {place}, which stay as they are; choose another --out")
 
 
-def _same(path: str, source: str) -> bool:
-    return os.path.realpath(Path(path).expanduser()) == os.path.realpath(Path(source.partition(":")[2]).expanduser())
-
-
 def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: set[str]) -> Tensor:
     """Which training rows the file of trusted ids names; `listed` may be named, too, and not be trained on."""
     check_labels(path, found.train.ids, [found.train.classes[code] for code in found.train.labels.tolist()])
@@ -109,12 +115,14 @@ def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: s
     return pinned_rows(path, found.train.ids, listed | set(opened.undrawn), opened.measured)
 
 
-def measuring_pictures(config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None) -> Found:
+def measuring_pictures(
+    config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None, known: Known | None = None
+) -> Found:
     """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
     assert config.pictures.val is not None
-    path = Path(config.pictures.val)
-    chosen = suited_to(path, config.pictures, config.data.source.partition(":")[2])
-    return labelled_pictures(path, picture_options(chosen), shape, classes, progress)
+    path, home = Path(config.pictures.val), config.data.source.partition(":")[2]
+    chosen = rooted_for(path, suited_to(path, config.pictures, home), home, known)
+    return labelled_pictures(path, replace(picture_options(chosen), known=known or {}), shape, classes, progress)
 
 
 def check_names(config: Config) -> None:

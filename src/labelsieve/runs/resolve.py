@@ -1,9 +1,9 @@
 """From what the user said to a whole configuration: data set defaults, then the preset, then options, then single settings."""
 
 from collections.abc import Mapping, Sequence, Set
-from pathlib import Path
 from typing import Any
 
+from labelsieve.data.places import whole_path
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config, full_key, override
 from labelsieve.runs.fitting import mixed_as_published
@@ -23,12 +23,20 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
         if not equals:
             raise UsageError(f'--set "{pair}" has no value; write it as key=value, for example --set training.lr=0.01')
         table[full_key(key.strip())] = value.strip()
-    return {key: _from_here(value) if key in PLACES else value for key, value in table.items()}
+    return table
 
 
-def _from_here(place: str) -> str:
-    """A path as an absolute one, so that the run can be taken up from any folder; none stays none."""
-    return str(Path(place).expanduser().absolute()) if place and place.lower() not in ("none", "null") else place
+def given_by(options: Mapping[str, Any] | None, settings: Sequence[str]) -> dict[str, Any]:
+    """What was said, by full key: options as dotted keys, None where not given, and over them single settings.
+
+    Places are absolute, so that the run can be taken up from any folder.
+    """
+    given = {full_key(key): value for key, value in (options or {}).items() if value is not None} | parse_settings(settings)
+    return {key: whole_path(value) if _is_place(key, value) else value for key, value in given.items()}
+
+
+def _is_place(key: str, value: Any) -> bool:
+    return key in PLACES and str(value).lower() not in ("", "none", "null")
 
 
 def resolve(
@@ -39,8 +47,7 @@ def resolve(
     settings: Sequence[str] = (),
 ) -> Config:
     """The configuration for `source`; `options` are dotted keys from the command line's own options, None where not given."""
-    given = {full_key(key): value for key, value in (options or {}).items() if value is not None}
-    given |= parse_settings(settings)
+    given = given_by(options, settings)
     named_settings = preset(named) if named else {}
     noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
     method = str(given.get("method", named_settings.get("method", "cpc")))
@@ -69,8 +76,7 @@ def resolve_next(
 
     In a shorter run the warm-up is shortened with it, so that there is something left to find wrong labels in.
     """
-    given = {full_key(key): value for key, value in (options or {}).items() if value is not None}
-    given |= parse_settings(settings)
+    given = given_by(options, settings)
     said = (preset(named) if named else {}) | given
     if "cleaner" not in said and str(said.get("method", "cpc")) != "cpc":
         said["cleaner"] = "gmm-agn"

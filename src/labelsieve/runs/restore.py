@@ -12,7 +12,7 @@ from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.card import write_card
 from labelsieve.runs.choice import Chosen
 from labelsieve.runs.config import Config
-from labelsieve.runs.data_facts import difference, write_data_facts
+from labelsieve.runs.data_facts import difference, known_files, write_data_facts
 from labelsieve.runs.decide import Decision
 from labelsieve.runs.environment import environment
 from labelsieve.runs.folder import RunFolder
@@ -25,7 +25,7 @@ from labelsieve.runs.validate import validate_for
 def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
     slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
     saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
-    rows = rows_for(config) if watch is None else rows_for(config, watch)
+    rows = rows_for(config, watch, known_files(folder))
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
             f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
@@ -97,8 +97,8 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
         learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     run.metrics = list(saved.facts["metrics"])
-    for learner in run.parts.learners:  # checkpoints of earlier versions do not say it
-        learner.has_mixed |= any(one.get("phase") in ("mixture", "prototypes") for one in run.metrics)
+    for learner in run.parts.learners:
+        learner.has_mixed = any(one.get("phase") in ("mixture", "prototypes") for one in run.metrics)
     run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
 
 

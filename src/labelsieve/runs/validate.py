@@ -6,12 +6,54 @@ from labelsieve.decisions.settling import ON_CONFLICT
 from labelsieve.engine.device import PLACES
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
-from labelsieve.runs.config import VERSION, Config
+from labelsieve.runs.config import VERSION, Config, value_at
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
 CLEANERS = ("gmm-agn", "gmm-awr", "cpc-agn", "cpc-awr", "contrastive")
 DRAWS = ("balanced", "random")
 MODELS = ("last", "best-val")
+# The least and the most that a number may be.
+RANGES: dict[str, tuple[float, float]] = {
+    "training.epochs": (1, 1e6),
+    "training.warmup": (0, 1e6),
+    "training.batch": (2, 1e6),
+    "training.warmup_batch": (2, 1e6),
+    "training.lr": (1e-9, 1e3),
+    "training.lr_drop": (0, 1),
+    "training.lr_drop_factor": (1, 1e9),
+    "training.momentum": (0, 0.9999),
+    "training.weight_decay": (0, 1),
+    "training.lambda_u": (0, 1e6),
+    "training.ramp_epochs": (0, 1e6),
+    "training.temperature": (1e-3, 10),
+    "training.beta": (0.05, 1e3),
+    "training.prior_weight": (0, 1e6),
+    "training.epoch_batches": (1, 1e7),
+    "cleaning.mixture_threshold": (0, 1),
+    "cleaning.mixture_memory": (1, 100),
+    "cleaning.tau": (0, 1),
+    "cleaning.prototype_prior": (0.001, 0.999),
+    "cleaning.prototype_memory": (1, 100),
+    "cleaning.least_clean": (0, 1),
+    "cleaning.prototype_warmup": (0, 1),
+    "cleaning.alpha": (0, 1e3),
+    "cleaning.dim": (1, 65536),
+    "cleaning.projector_depth": (1, 4),
+    "cleaning.cosine": (0, 1e3),
+    "cleaning.passes": (1, 1000),
+    "cleaning.prototype_lr": (1e-9, 1e3),
+    "engine.threads": (0, 1024),
+    "engine.eval_batch": (1, 1e6),
+    "output.checkpoint_seconds": (0, 1e9),
+    "output.history_mib": (0, 1e6),
+    "pictures.size": (4, 1024),
+    "views.crop": (4, 1024),
+    "pictures.workers": (1, 1024),
+    "seed": (0, 2**63 - 1),
+    "data.noise_seed": (0, 2**63 - 1),
+}
+# Where 0 leaves the number open.
+FOUND_OUT = ("training.batch", "training.warmup_batch", "training.epoch_batches", "engine.eval_batch")
 
 
 def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
@@ -35,47 +77,9 @@ def validate(config: Config) -> None:
     choice("engine.pictures", config.engine.pictures, PLACES)
     choice("output.model", config.output.model, MODELS)
     training, cleaning = config.training, config.cleaning
-    ranges: list[tuple[str, float | None, float, float]] = [
-        ("training.epochs", training.epochs, 1, 1e6),
-        ("training.warmup", training.warmup, 0, 1e6),
-        ("training.batch", training.batch or None, 2, 1e6),
-        ("training.warmup_batch", training.warmup_batch or None, 2, 1e6),
-        ("training.lr", training.lr, 1e-9, 1e3),
-        ("training.lr_drop", training.lr_drop, 0, 1),
-        ("training.lr_drop_factor", training.lr_drop_factor, 1, 1e9),
-        ("training.momentum", training.momentum, 0, 0.9999),
-        ("training.weight_decay", training.weight_decay, 0, 1),
-        ("training.lambda_u", training.lambda_u, 0, 1e6),
-        ("training.ramp_epochs", training.ramp_epochs, 0, 1e6),
-        ("training.temperature", training.temperature, 1e-3, 10),
-        ("training.beta", training.beta, 0.05, 1e3),
-        ("training.prior_weight", training.prior_weight, 0, 1e6),
-        ("training.epoch_batches", training.epoch_batches or None, 1, 1e7),
-        ("cleaning.mixture_threshold", cleaning.mixture_threshold, 0, 1),
-        ("cleaning.mixture_memory", cleaning.mixture_memory, 1, 100),
-        ("cleaning.tau", cleaning.tau, 0, 1),
-        ("cleaning.prototype_prior", cleaning.prototype_prior, 0.001, 0.999),
-        ("cleaning.prototype_memory", cleaning.prototype_memory, 1, 100),
-        ("cleaning.least_clean", cleaning.least_clean, 0, 1),
-        ("cleaning.prototype_warmup", cleaning.prototype_warmup, 0, 1),
-        ("cleaning.alpha", cleaning.alpha, 0, 1e3),
-        ("cleaning.dim", cleaning.dim, 1, 65536),
-        ("cleaning.projector_depth", cleaning.projector_depth, 1, 4),
-        ("cleaning.cosine", cleaning.cosine, 0, 1e3),
-        ("cleaning.passes", cleaning.passes, 1, 1000),
-        ("cleaning.prototype_lr", cleaning.prototype_lr, 1e-9, 1e3),
-        ("engine.threads", config.engine.threads, 0, 1024),
-        ("engine.eval_batch", config.engine.eval_batch or None, 1, 1e6),
-        ("output.checkpoint_seconds", config.output.checkpoint_seconds, 0, 1e9),
-        ("output.history_mib", config.output.history_mib, 0, 1e6),
-        ("pictures.size", config.pictures.size, 4, 1024),
-        ("views.crop", config.views.crop, 4, 1024),
-        ("pictures.workers", config.pictures.workers, 1, 1024),
-        ("seed", config.seed, 0, 2**63 - 1),
-        ("data.noise_seed", config.data.noise_seed, 0, 2**63 - 1),
-    ]
-    for key, value, low, high in ranges:
-        if value is not None and not low <= value <= high:
+    for key, (low, high) in RANGES.items():
+        value = value_at(config, key)
+        if value is not None and not low <= value <= high and (value or key not in FOUND_OUT):
             raise UsageError(f'setting "{key}" is {value:g}; it must be between {low:g} and {high:g}')
     memories = {"mixture_memory": cleaning.mixture_memory, "prototype_memory": cleaning.prototype_memory}
     for key, memory in memories.items():

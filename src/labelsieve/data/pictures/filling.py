@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from labelsieve.data.pictures.cache import HEADER, PixelCache, locked
 from labelsieve.data.pictures.decode import PASSING
+from labelsieve.data.pictures.gone import lost
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.pool import run_tasks, worker_count
 from labelsieve.data.pictures.survey import Plan, Progress
@@ -20,14 +21,28 @@ def decoded(
     cache = PixelCache(folder, (len(listing), plan.channels, plan.size, plan.size))
     with locked(folder):
         cache.discard_damaged()
+        _check_gone(cache, listing)
         _fill(cache, listing, plan, workers, progress)
         reasons = (item for found in cache.done().values() for item in found.items())
         unreadable = dict(sorted(reasons))
         return cache.finish(unreadable), unreadable
 
 
+def _finished(cache: PixelCache) -> set[int]:
+    return {k for k, found in cache.done().items() if not PASSING & set(found.values())}
+
+
+def _check_gone(cache: PixelCache, listing: Listing) -> None:
+    """Files that are gone must be decoded already: their stretch is not to be written again."""
+    gone = listing.gone_rows()
+    finished = _finished(cache) if gone else set()
+    missing = [row for row in gone if row // cache.stretch not in finished]
+    if missing:
+        raise lost(listing, missing, cache.folder)
+
+
 def _fill(cache: PixelCache, listing: Listing, plan: Plan, workers: int | None, progress: Progress | None) -> None:
-    finished = {k for k, found in cache.done().items() if not PASSING & set(found.values())}
+    finished = _finished(cache)
     waiting = [stretch for stretch in range(cache.stretches) if stretch not in finished]
     if waiting:
         cache.prepare()

@@ -10,6 +10,7 @@ import numpy as np
 from labelsieve.data.pictures.decode import SUFFIXES
 from labelsieve.data.pictures.labels import name_labels, spelt_as
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, readable_name
+from labelsieve.data.pictures.memory import known_below, with_gone
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import LEAVES, Files
 from labelsieve.data.pictures.passed_over import is_hidden, what_else
@@ -89,15 +90,19 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
     codes: list[int] = []
     empty: list[str] = []
     notes += _about_runs(path)
+    before = known_below(path, options.known, 2 if splits else 1)
     for folder, split in sorted(splits.items()) if splits else [("", TRAIN)]:
         top = path / folder
         if folder:
             _count_files(top, ignored)
             notes += _about_runs(top)
-        for name in visible_folders(top):
-            found = list(walk(top / name, path, ignored, options.outside))
+        start = f"{folder}/" if folder else ""
+        emptied = {key.removeprefix(start) for key in before if key.startswith(start) and not os.path.lexists(path / key)}
+        for name in sorted({*visible_folders(top), *emptied}):
+            there = list(walk(top / name, path, ignored, options.outside)) if name not in emptied else []
+            found = with_gone(there, before.get(f"{start}{name}", ()), path)
             if not found:
-                empty.append(f"{folder}/{name}" if folder else name)
+                empty.append(f"{start}{name}")
             paths += found
             labels += [readable_name(name)] * len(found)
             codes += [split] * len(found)

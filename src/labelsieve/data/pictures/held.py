@@ -8,13 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelsieve.data.arrays import load_arrays
+from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.gone import about_gone
 from labelsieve.data.pictures.labels import spelt_as
 from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable
+from labelsieve.data.pictures.memory import remember
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.data.pictures.survey import Plan, Progress
@@ -24,11 +26,16 @@ from labelsieve.errors import ToolError, suggest
 
 @dataclass(frozen=True)
 class Found:
-    """Pictures with labels in the model's numbers, what was left out, and which split they are of."""
+    """Pictures with labels in the model's numbers, what was left out, which split they are of, what should be said of them.
+
+    `memory` says which files were there.
+    """
 
     held: Held
     left_out: tuple[LeftOut, ...] = ()
     split: str = "all"
+    notes: tuple[str, ...] = ()
+    memory: Path | None = None
 
 
 def labelled_pictures(
@@ -47,23 +54,27 @@ def labelled_pictures(
     layout = recognise(path, options)
     if not layout.has_pictures:
         if layout.kind != "embeddings":
-            return held_rows(load_arrays(path), shape, classes, str(path))
+            return held_rows(read_arrays(path, options.skip_unlabelled).collection, shape, classes, str(path))
         found = measured_vectors(path, options)
         return _fitting(found.held, found.classes, found.split, shape, classes, str(path))
     if len(shape) != 3:
         raise ToolError(f"{path}: pictures, and this model reads vectors of {shape[0]} numbers; give vectors")
-    listing = _measured(present(list_pictures(layout, options), options.strict))
+    listing = present(list_pictures(layout, options), options.strict, options.known)
+    cache = (options.cache_dir or default_cache_dir()).expanduser()
+    memory = None if listing.gone else remember(listing.origin, cache)
+    listing = _measured(listing)
     labels = matched(listing.labels, listing.classes, classes, str(path))
     digest = listing.origin.digest(options.by_content)
     plan = Plan(shape[-1], shape[0], options.fit, len(listing))
-    cache = (options.cache_dir or default_cache_dir()).expanduser() / plan.key(digest)
-    pixels, reasons = decoded(listing, plan, cache, options.workers, progress)
+    place = cache / plan.key(digest)
+    pixels, reasons = decoded(listing, plan, place, options.workers, progress)
     split = _split_name(listing)
     keep = [row for row in range(len(listing)) if row not in reasons]
     listing = listing.without(reasons)
     if listing.left_out and (options.strict or not keep):
         raise unreadable(listing.place, listing.left_out)
-    return Found(Held(torch.from_numpy(pixels), labels[keep]), listing.left_out, split)
+    held = Held(torch.from_numpy(pixels), labels[keep])
+    return Found(held, listing.left_out, split, about_gone(listing, place), memory)
 
 
 def held_rows(found: Collection, shape: Sequence[int], classes: Sequence[str], place: str) -> Found:

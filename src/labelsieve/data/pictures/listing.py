@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.hints import found_at
+from labelsieve.data.pictures.memory import Known, recalled
 from labelsieve.data.pictures.options import named
-from labelsieve.data.pictures.origins import LEAVES, Index, Origin
+from labelsieve.data.pictures.origins import LEAVES, Files, Index, Origin
 from labelsieve.data.pictures.paths import is_web_address
 from labelsieve.errors import ToolError
 
@@ -42,7 +43,8 @@ class Listing:
     """Rows in the order train, val, test. `labels` (N,) int64 in 0..K-1, `splits` (N,) int8.
 
     `ignored` counts what was passed over without a row (hidden files, files that are no pictures). `refuse_leaving`
-    says that a path which leaves the root is an error rather than one picture less.
+    says that a path which leaves the root is an error rather than one picture less. `gone` are paths of files that are no longer
+    there and were when the run began: the cache may hold them.
     """
 
     place: Path
@@ -56,9 +58,13 @@ class Listing:
     empty_classes: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     refuse_leaving: bool = False
+    gone: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def gone_rows(self) -> list[int]:
+        return [row for row in range(len(self)) if self.origin.path(row) in self.gone] if self.gone else []
 
     def take(self, index: Index) -> "Listing":
         """The rows at `index`; the classes stay."""
@@ -108,9 +114,12 @@ def trained_classes(
     return codes, tuple(name for name, count in zip(classes, counts) if count), tuple(notes)
 
 
-def present(listing: Listing, strict: bool = False) -> Listing:
-    """The rows whose files are there; the others are told in `left_out`, or refused."""
+def present(listing: Listing, strict: bool = False, known: Known | None = None) -> Listing:
+    """The rows whose files are there, or are gone and `known`; the others are told in `left_out`, or refused."""
     origin, problems = listing.origin.examined()
+    if known and isinstance(origin, Files):
+        origin, problems, gone = recalled(origin, problems, known)
+        listing = replace(listing, gone=gone)
     leaving = [row for row, why in problems.items() if why == LEAVES]
     if leaving and listing.refuse_leaving:
         raise leaves_root(listing.place, listing.ids[leaving[0]], len(leaving))

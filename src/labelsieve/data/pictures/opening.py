@@ -14,6 +14,7 @@ from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_stat
 from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.gone import about_gone
 from labelsieve.data.pictures.listing import (
     SPLITS,
     TEST,
@@ -26,6 +27,7 @@ from labelsieve.data.pictures.listing import (
     trained_classes,
     unreadable,
 )
+from labelsieve.data.pictures.memory import remember
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.survey import Plan, Progress, bounded, planned
@@ -42,7 +44,7 @@ class Opened:
 
     `collection.test` is the test split, or the val split where there is no test split; `val` is the val split.
     `paths` (N,) says where each training row's picture lies, from `root`; empty for arrays and vectors. `undrawn` are ids of
-    training rows that were not chosen, `measured` those of other splits: {split: ids}.
+    training rows that were not chosen, `measured` those of other splits: {split: ids}. `memory` says which files were there.
     """
 
     collection: Collection
@@ -57,6 +59,7 @@ class Opened:
     cache: Path | None = None
     undrawn: tuple[str, ...] = ()
     measured: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    memory: Path | None = None
 
 
 def load_pictures(path: Path | None) -> Collection:
@@ -91,18 +94,19 @@ def open_pictures(
     layout = layout or recognise(path, options)
     web_set = WEBSETS.get(layout.kind)
     if layout.kind == "arrays":
-        arrays = read_arrays(layout.path)
-        return Opened(arrays.collection, layout, arrays.val)
+        arrays = read_arrays(layout.path, options.skip_unlabelled)
+        return Opened(arrays.collection, layout, arrays.val, notes=arrays.notes)
     if layout.kind == "embeddings":
         vectors = read_embeddings(layout.path, options)
         return Opened(vectors.collection, layout, vectors.val, notes=vectors.notes)
     listed = list_pictures(layout, options)
-    listing = present(listed, options.strict)
+    listing = present(listed, options.strict, options.known)
+    cache = (options.cache_dir or default_cache_dir()).expanduser()
+    memory = None if listing.gone else remember(listing.origin, cache)
     if web_set is not None:
         listing = nearly_whole(listed, listing, options.incomplete)
     listing, undrawn = drawn(listing, choose)
     measured = {SPLITS[split]: ids_in(listing, split) for split in (VAL, TEST)}
-    cache = (options.cache_dir or default_cache_dir()).expanduser()
     digest = listing.origin.digest(options.by_content)
     plan = planned(listing, options, digest, cache, progress) if web_set is None else web_plan(options, len(listing))
     if tell is not None:
@@ -126,11 +130,12 @@ def open_pictures(
         getattr(listing.origin, "root", listing.place),
         listing.left_out,
         listing.ignored,
-        (*listing.notes, *notes),
+        (*listing.notes, *notes, *about_gone(listing, cache / plan.key(digest))),
         plan,
         cache / plan.key(digest),
         undrawn,
         measured,
+        memory,
     )
 
 

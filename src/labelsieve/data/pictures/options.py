@@ -1,6 +1,7 @@
 """How a user's pictures are to be read: every choice there is, with its default, checked when it is made."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from labelsieve.errors import UsageError, suggest
@@ -47,7 +48,8 @@ class PictureOptions:
 
     Vectors: `labels_file` holds the labels that belong to an .npy file.
 
-    `measuring` says that nothing is trained on here, so that a table need not have rows of the training split.
+    `measuring` says that nothing is trained on here, so that a table need not have rows of the training split. `known` are the
+    files that a run began with, {whole path: (size, time)}: one that is gone since is taken from the cache.
     """
 
     image_column: str | None = None
@@ -71,6 +73,7 @@ class PictureOptions:
     second_test: Path | None = None
     incomplete: bool = False
     measuring: bool = False
+    known: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.fit not in FITS:

@@ -21,6 +21,7 @@ from labelsieve.data.pictures.paths import is_web_address
 
 Index = NDArray[np.int64]
 LEAVES = "it leads out of the root folder"
+NO_FILE = "there is no such file"
 
 
 class Origin(Protocol):
@@ -145,7 +146,7 @@ def _absence(path: str, is_link: bool) -> str:
     """Why there is no file at `path`."""
     if "://" in path and is_web_address(path):
         return "it is a web address, and nothing is downloaded"
-    return "it is a link to a file that is not there" if is_link else "there is no such file"
+    return "it is a link to a file that is not there" if is_link else NO_FILE
 
 
 def _within(path: str, top: str) -> bool:

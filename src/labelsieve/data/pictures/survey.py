@@ -12,6 +12,7 @@ import numpy as np
 
 from labelsieve.data.pictures.cache import cache_errors, cache_size
 from labelsieve.data.pictures.decode import GREY_MODES
+from labelsieve.data.pictures.gone import lost
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.pool import run_tasks, worker_count
@@ -92,6 +93,9 @@ def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path,
         return Plan(options.size or bounded(int(side), options), int(channels), options.fit, len(listing))
     except (OSError, ValueError, TypeError):
         pass
+    gone = listing.gone_rows()
+    if gone:  # what they were like cannot be found out any more
+        raise lost(listing, gone, cache)
     whole = surveyed(listing, options, progress=progress)
     found = plan(whole, options)
     with cache_errors(cache):

@@ -1,0 +1,77 @@
+"""Which files were there when pictures were decoded: a listing's files go into a small file beside the cache, and come back.
+
+A run that is taken up finds there the stamps of files that are gone since, and by them their decoded copies.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from labelsieve.data.pictures.cache import cache_errors
+from labelsieve.data.pictures.origins import NO_FILE, Files, Origin
+
+Known = Mapping[str, tuple[int, int]]  # a file's whole path -> its size and time, in the order of the rows
+
+
+def remember(origin: Origin, cache: Path) -> Path | None:
+    """The file that holds the stamps of all rows, written unless it is there; None where pictures are no files."""
+    if not isinstance(origin, Files) or origin.stamps is None:
+        return None
+    place = cache / f"files-{origin.digest(by_content=False)[:24]}.jsonl"
+    if not place.exists():
+        rows = ([origin.reference(row), *stamp] for row, stamp in enumerate(origin.stamps.tolist()))
+        with cache_errors(cache):
+            cache.mkdir(parents=True, exist_ok=True)
+            draft = place.with_suffix(f".{os.getpid()}.draft")  # several runs may begin at once
+            draft.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "ascii")
+            draft.replace(place)
+    return place
+
+
+def known_from(places: Iterable[Path]) -> dict[str, tuple[int, int]]:
+    """What was remembered; nothing where it was deleted or damaged since."""
+    found: dict[str, tuple[int, int]] = {}
+    for place in places:
+        try:
+            rows = [json.loads(line) for line in place.read_text("ascii").splitlines()]
+            found |= {str(name): (int(size), int(time)) for name, size, time in rows}
+        except (OSError, ValueError, TypeError):
+            continue
+    return found
+
+
+def recalled(origin: Files, problems: Mapping[int, str], known: Known) -> tuple[Files, dict[int, str], frozenset[str]]:
+    """The files with the stamps of those that are gone and known, the problems that are left, and the paths of the former.
+
+    With a new file among them these are other data, as when one was moved: then nothing is recalled.
+    """
+    gone = [row for row, why in problems.items() if why == NO_FILE and origin.reference(row) in known]
+    new = (row not in problems and origin.reference(row) not in known for row in range(len(origin)))
+    if not gone or origin.stamps is None or any(new):
+        return origin, dict(problems), frozenset()
+    stamps = np.array(origin.stamps)
+    for row in gone:
+        stamps[row] = known[str(origin.reference(row))]
+    left = {row: why for row, why in problems.items() if row not in set(gone)}
+    return replace(origin, stamps=stamps), left, frozenset(origin.paths[row] for row in gone)
+
+
+def known_below(root: Path, known: Known, depth: int) -> dict[str, list[str]]:
+    """{folder: paths}, both from `root` and with "/", of the known files below its folders, so many deep."""
+    start, found = f"{root}/", dict[str, list[str]]()
+    for name in known:
+        parts = name.removeprefix(start).split("/") if name.startswith(start) else []
+        if len(parts) > depth:
+            found.setdefault("/".join(parts[:depth]), []).append("/".join(parts))
+    return found
+
+
+def with_gone(found: list[str], before: Iterable[str], root: Path) -> list[str]:
+    """The paths `found` with those of `before` that are gone from the disk, each in the place where it was."""
+    here, old = set(found), list(before)
+    kept = [path for path in old if path in here or not os.path.lexists(root / path)]
+    return [*kept, *sorted(here - set(old))] if old else found

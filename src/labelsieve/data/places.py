@@ -1,0 +1,13 @@
+"""Places as a user names them go in; absolute paths come out, so that a run can be taken up from any folder."""
+
+from pathlib import Path
+
+
+def whole_path(place: Path | str) -> str:
+    return str(Path(place).expanduser().absolute())
+
+
+def whole_spec(spec: str) -> str:
+    """`name:PATH` with its path made whole; a name alone stays as it is."""
+    name, colon, path = spec.partition(":")
+    return f"{name}:{whole_path(path)}" if colon and path else spec
