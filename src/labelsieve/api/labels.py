@@ -51,6 +51,16 @@ def is_missing(name: Any) -> bool:
         return type(name).__name__ == "NAType"
 
 
+def check_present(labels: Any) -> None:
+    """`BadInput` for a gap among labels that are objects, of which scikit-learn's own check says that they are no classes."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    if kind != "O" or isinstance(labels, str) or not hasattr(labels, "__len__") or not hasattr(labels, "__iter__"):
+        return
+    row = next((row for row, name in enumerate(labels) if is_missing(name)), None)
+    if row is not None:
+        raise BadInput(f"y: row {row} has no label; fill it in or leave the row out")
+
+
 def _listed(labels: Any) -> list[Hashable]:
     """One label a row, as Python's own values: 3 rather than numpy's int64(3)."""
     shape = getattr(labels, "shape", None)
