@@ -9,7 +9,7 @@ import torch
 
 from api.made import blobs
 from labelsieve import IssueTable, find_label_issues
-from labelsieve.api import find
+from labelsieve.api import find, small_head
 from labelsieve.api import vectors as compaction
 from labelsieve.api.labels import numbered
 from labelsieve.api.vectors import compact
@@ -165,3 +165,21 @@ def test_threads_are_few_while_it_works_and_the_callers_again_afterwards(monkeyp
         assert used == [1, 1] and torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_many_classes_are_learnt_in_as_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the suggestions were wrong with a thousand classes, however far apart."""
+    classes = torch.arange(4000) % 1000
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(1000, 24, generator=generator)
+    vectors = centres[classes] + 0.3 * torch.randn(4000, 24, generator=generator)
+
+    def sure() -> float:
+        weights = small_head.trained(vectors, classes, torch.arange(4000), 1000, 0, 0, 0)
+        return float(torch.softmax(small_head.forward(weights, centres), 1).diagonal().mean())
+
+    grown = sure()
+    monkeypatch.setattr(small_head, "rate_for", lambda _: small_head.LR)
+    assert grown > 0.8 > 0.5 > sure()
+    monkeypatch.undo()
+    assert [small_head.rate_for(count) for count in (2, 100, 400, 5000)] == pytest.approx([0.05, 0.05, 0.2, 0.5])

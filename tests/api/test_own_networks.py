@@ -2,11 +2,14 @@
 
 import pickle
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from torch import nn
 
@@ -74,3 +77,35 @@ def test_the_readmes_example(monkeypatch: pytest.MonkeyPatch) -> None:
     found: dict[str, Any] = {"X": X, "y": y}
     exec(block.replace("network=mine", "epochs=2, network=mine"), found)
     assert found["model"].predict(X).shape == y.shape and "mine" in nets.REGISTERED
+
+
+def with_dropout(dimensions: int, classes: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(dimensions, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, classes))
+
+
+def test_dropout_draws_from_the_random_state_and_leaves_the_callers_alone() -> None:
+    vectors, given, _ = blobs(60)
+    model = NoisyLabelClassifier(network=with_dropout, epochs=3, random_state=0)
+    before = torch.get_rng_state()
+    first = model.fit(vectors, given).predict_proba(vectors)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(7)
+    assert np.array_equal(model.fit(vectors, given).predict_proba(vectors), first)
+    assert not np.array_equal(model.set_params(random_state=1).fit(vectors, given).predict_proba(vectors), first)
+
+
+def test_threads_do_not_draw_each_others_weights() -> None:
+    """A builder that lets others run before its layers are drawn: weights came from whichever seed was set last."""
+    vectors, given, _ = blobs(40)
+
+    def slow(dimensions: int, classes: int) -> nn.Module:
+        time.sleep(0.01)
+        return nn.Sequential(nn.Linear(dimensions, 8), nn.ReLU(), nn.Linear(8, classes))
+
+    def fitted(seed: int) -> Any:
+        return NoisyLabelClassifier(network=slow, epochs=1, random_state=seed).fit(vectors, given).predict_proba(vectors)
+
+    alone = [fitted(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(fitted, range(4)))
+    assert all(np.array_equal(one, other) for one, other in zip(alone, together))

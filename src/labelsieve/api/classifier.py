@@ -5,8 +5,9 @@ The constructor stores, `fit` computes. `label_issues_` and `clean_probability_`
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from labelsieve.api.issue_table import IssueTable, identities
-from labelsieve.api.labels import BadInput
+from labelsieve.api.labels import BadInput, check_present, plain
 from labelsieve.api.samples import form_of, rows_of
-from labelsieve.engine.device import choose_device
+from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.estimate import flag_limit
 from labelsieve.nets import lent
@@ -89,7 +90,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         lr: float | None = None,
         mirror: bool = False,
         settings: Mapping[str, Any] | None = None,
-        device: str = "cpu",
+        device: str | torch.device = "cpu",
         run_dir: str | Path | None = None,
         random_state: Any = None,
     ) -> None:
@@ -105,9 +106,10 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         self.run_dir = run_dir
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, ids: Sequence[Any] | None = None) -> "NoisyLabelClassifier":
+    def fit(self, X: Any, y: Any, ids: Sequence[Any] | None = None) -> Self:
         """Train on samples X and their given labels y (N,); `ids` (N,) name the samples in the tables, default: row numbers."""
-        X, y = validate_data(self, X, y, allow_nd=True, dtype="numeric")
+        check_present(y)
+        X, y = validate_data(self, plain(X), plain(y), allow_nd=True, dtype="numeric")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -116,12 +118,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         names = [str(name) for name in self.classes_]
         named = identities(ids, len(y))
         rows = rows_of(self.form_.tensor(X), codes.astype(np.int64), names, [str(name) for name in named], self.mirror)
-        threads = torch.get_num_threads()
-        try:
-            with known_as(self.network) as name:
-                self._train(rows, named, name)
-        finally:
-            torch.set_num_threads(threads)  # a run sets them on purpose, for itself
+        with callers_settings_kept(), known_as(self.network) as name:
+            self._train(rows, named, name)
         return self
 
     def _train(self, rows: Rows, ids: NDArray[Any], network: str | None) -> None:
@@ -136,7 +134,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
                 pass
             parts, epoch, history = run.parts, epochs[0], run.history
         facts = model_facts(config, parts.learners, rows.collection)
-        self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(self.device))
+        self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(str(self.device)))
         self.issues_ = self._issues(epoch, rows, parts, history, ids)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
@@ -164,9 +162,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         """The presets' settings for such data, then what the constructor was told."""
         start = vectors() if rows.data.are_vectors else own() | PICTURES
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._check_numbers()
         epochs = start["training.epochs"] if self.epochs is None else self.epochs
-        if epochs < 1:
-            raise BadInput(f"epochs={epochs} trains nothing; give at least 1, or None for a number that suits the data")
         told = {
             "method": self.method,
             "network": network,
@@ -175,20 +172,36 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             "training.batch": self.batch_size,
             "training.warmup_batch": self.batch_size,
             "training.lr": self.lr,
-            "device": self.device,
+            "device": str(self.device),
             "seed": seed,
             "data.source": "memory",
             "cleaner": None if self.method == "cpc" else "gmm-agn",
         }
-        settings = start | {key: value for key, value in told.items() if value is not None} | dict(self.settings or {})
-        config = override(Config(), settings)
+        given = start | {key: value for key, value in told.items() if value is not None} | dict(self.settings or {})
+        config = override(Config(), {key: v.item() if isinstance(v, np.generic) else v for key, v in given.items()})
         validate(config)
         return config
+
+    def _check_numbers(self) -> None:
+        """`BadInput` for what no setting's own check would name as it is called here."""
+        least = {"epochs": (self.epochs, 1), "warmup": (self.warmup, 0), "batch_size": (self.batch_size, 2)}
+        for name, (value, low) in least.items():
+            if value is None:
+                continue
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or value % 1 != 0:
+                raise BadInput(f"{name}={value!r} is no whole number")
+            if value < low:
+                why = "trains nothing" if name == "epochs" else "is too few"
+                raise BadInput(f"{name}={value} {why}; give at least {low}, or None for a number that suits the data")
+        if self.settings is not None and not isinstance(self.settings, Mapping):
+            raise BadInput(
+                f"settings={self.settings!r} cannot be used; give a dict by dotted keys, such as {{'training.beta': 4}}"
+            )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Mean share of each class by both networks, (N, K), columns as `classes_`."""
         check_is_fitted(self, "model_")
-        X = validate_data(self, X, allow_nd=True, dtype="numeric", reset=False)
+        X = validate_data(self, plain(X), allow_nd=True, dtype="numeric", reset=False)
         images = self.form_.tensor(X)
         missing = -len(images) % LOOK
         filled = torch.cat((images, images[:1].expand(missing, *images.shape[1:])))

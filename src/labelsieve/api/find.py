@@ -35,9 +35,9 @@ def find_label_issues(
 ) -> IssueTable:
     """The labels that are probably wrong, by the samples' features.
 
-    `features` (N, D): numbers, a numpy array or a torch tensor. `labels` (N,): any hashables. `probs` (N, K): shares of the
-    classes, out of sample, columns in the order of `classes` (default: the labels that occur, sorted); without it they are
-    estimated here. The same seed gives the same table.
+    `features` (N, D): numbers, such as a numpy array, a memory map, a data frame or a torch tensor. `labels` (N,): any
+    hashables. `probs` (N, K): shares of the classes, out of sample, columns in the order of `classes` (default: the labels that
+    occur, sorted); without it they are estimated here. The same seed gives the same table.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -58,6 +58,8 @@ def find_label_issues(
 def _found(
     features: Any, labels: Any, probs: Any, classes: Sequence[Hashable] | None, ids: Sequence[Any] | None, seed: int
 ) -> IssueTable:
+    if not hasattr(seed, "__index__"):
+        raise BadInput(f"seed={seed!r} is no whole number")
     codes, kinds = numbered(labels, classes)
     vectors = compact(features)
     if len(vectors) != len(codes):

@@ -13,7 +13,7 @@ from labelsieve.api.labels import BadInput, plain
 COLUMNS = ("id", "given_label", "suggested_label", "label_score", "is_label_issue", "rank")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)  # whole columns can neither be compared by == nor be read
 class IssueTable:
     """Row i is sample i. `label_score` is in [0, 1], low = suspicious; `order` lists samples, most suspicious first."""
 
@@ -30,6 +30,11 @@ class IssueTable:
 
     def __len__(self) -> int:
         return len(self.label_score)
+
+    def __repr__(self) -> str:
+        found = f"{len(self):,} samples, {len(self.classes):,} classes, {int(self.is_label_issue.sum()):,} labels look wrong"
+        lines = [f"  {name!r}: {given!r}, rather {other!r} (score {score:.3f})" for name, given, other, score in self.top(5)]
+        return "\n".join([f"IssueTable: {found}; the most suspicious:", *lines])
 
     @property
     def rank(self) -> NDArray[np.int64]:

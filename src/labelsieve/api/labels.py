@@ -14,8 +14,11 @@ class BadInput(UsageError, ValueError):
 
 
 def plain(values: Any) -> Any:
-    """Torch tensors and anything else that numpy understands as it is; torch ones on the host and without gradient."""
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else values
+    """What numpy understands stays as it is; torch tensors come to the host, without gradient, and bfloat16 as float32."""
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
 
 
 def numbered(labels: Any, classes: Sequence[Hashable] | None = None) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -24,17 +27,48 @@ def numbered(labels: Any, classes: Sequence[Hashable] | None = None) -> tuple[ND
     if classes is None and isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biuUS":
         found, codes = np.unique(labels, return_inverse=True)
         return codes.astype(np.int64), found
-    names: list[Hashable] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    missing = next((row for row, name in enumerate(names) if name is None or name != name), None)
+    names = _listed(labels)
+    missing = next((row for row, name in enumerate(names) if is_missing(name)), None)
     if missing is not None:
         raise BadInput(f"labels: row {missing} has no label ({names[missing]!r}); fill it in or leave the row out")
     kinds = _sorted(dict.fromkeys(_hashable(names))) if classes is None else list(classes)
     place = {name: number for number, name in enumerate(kinds)}
+    if len(place) < len(kinds):
+        twice = next(name for name in kinds if kinds.count(name) > 1)
+        raise BadInput(f"classes: {twice!r} is there {kinds.count(twice)} times; name each class once")
     for row, name in enumerate(names):
         if name not in place:
             near = suggest(str(name), [str(kind) for kind in kinds])
             raise BadInput(f"labels: row {row} has {name!r}, which is not one of the {len(kinds)} classes{near}")
     return np.array([place[name] for name in names], dtype=np.int64), as_array(kinds)
+
+
+def is_missing(name: Any) -> bool:
+    """None, NaN (which differs from itself), or what pandas puts for a gap (which refuses to say)."""
+    try:
+        return name is None or bool(name != name)
+    except (TypeError, ValueError):
+        return type(name).__name__ == "NAType"
+
+
+def check_present(labels: Any) -> None:
+    """`BadInput` for a gap among labels that are objects, of which scikit-learn's own check says that they are no classes."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    if kind != "O" or isinstance(labels, str) or not hasattr(labels, "__len__") or not hasattr(labels, "__iter__"):
+        return
+    row = next((row for row, name in enumerate(labels) if is_missing(name)), None)
+    if row is not None:
+        raise BadInput(f"y: row {row} has no label; fill it in or leave the row out")
+
+
+def _listed(labels: Any) -> list[Hashable]:
+    """One label a row, as Python's own values: 3 rather than numpy's int64(3)."""
+    shape = getattr(labels, "shape", None)
+    if (shape is not None and len(shape) > 1 and not isinstance(labels, np.ndarray)) or not hasattr(labels, "__iter__"):
+        what = type(labels).__name__ + (f" of shape {tuple(shape)}" if shape else "")
+        raise BadInput(f"labels: this is {what}; one label a row belongs here, (N,)")
+    names = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    return [name.item() if isinstance(name, np.generic) else name for name in names]
 
 
 def as_array(names: Sequence[Hashable]) -> NDArray[Any]:

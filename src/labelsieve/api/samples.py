@@ -1,5 +1,6 @@
 """Arrays as scikit-learn's users hold them go in: pictures or vectors; the rows of a run come out, and batches to predict on."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor
 from labelsieve.api.labels import BadInput
 from labelsieve.data.embeddings import vectors
 from labelsieve.data.noisy_data import Collection, NoisyData, channel_statistics
-from labelsieve.data.pixels import as_bytes, brightest, channels_first
+from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, white_of
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import Rows
 
@@ -28,25 +29,56 @@ class Form:
         """uint8 (N, C, H, W) of pictures, float32 (N, D) of vectors; `BadInput` where they differ from what was fitted."""
         if samples.shape[1:] != self.shape:
             raise BadInput(f"X has samples of shape {samples.shape[1:]}, but this classifier was fitted on {self.shape}")
+        if samples.dtype.kind == "b":
+            samples = samples.astype(np.uint8) * np.uint8(self.top or 1)
         try:
-            if len(self.shape) == 1:
-                return vectors(samples, "X")
-            found = brightest(samples, "X")
-            if samples.dtype.kind == "f" and found > self.top:
-                raise BadInput(f"X has the value {found:g}, but pictures were fitted with values from 0 to {self.top:g}")
-            return as_bytes(np.array(channels_first(samples, "X")), self.top, "X")
+            return vectors(samples, "X") if len(self.shape) == 1 else self._bytes(samples)
         except ToolError as error:
             raise BadInput(str(error)) from None
 
+    def _bytes(self, samples: NDArray[Any]) -> Tensor:
+        found = brightest(samples, "X")
+        floats = samples.dtype.kind == "f"
+        if floats and found > max(self.top, WHITE):
+            raise BadInput(f"X has the value {found:g}, but pictures were fitted with values from 0 to {self.top:g}")
+        if floats and self.top > 1 and 0 < found <= WHITE and bool((samples % 1 > 0).any()):
+            warnings.warn(
+                f"X has no value above {found:g}, but pictures were fitted with values from 0 to 255, by which these are black; "
+                "multiply them by 255",
+                stacklevel=4,
+            )
+        return as_bytes(np.array(channels_first(samples, "X")), self.top if floats else found, "X")
+
 
 def form_of(samples: NDArray[Any]) -> Form:
-    """Two axes are vectors (N, D), three or four are pictures. Floats up to 1 are pictures from 0 to 1."""
+    """Two axes are vectors (N, D), three or four are pictures. Floats up to 1 are pictures from 0 to 1; truth values 0 or 255."""
     if samples.ndim == 2:
+        _warn_of_lost(samples)
         return Form(samples.shape[1:], 0.0)
     if samples.ndim not in (3, 4):
         raise BadInput(f"X has the shape {samples.shape}; give vectors (N, D), or pictures (N, H, W), (N, H, W, C), (N, C, H, W)")
-    white = samples.dtype.kind == "f" and samples.size > 0 and float(np.nanmax(samples)) <= 1
-    return Form(samples.shape[1:], 1.0 if white else 255.0)
+    if samples.dtype.kind != "f" or samples.size == 0:
+        return Form(samples.shape[1:], 255.0)
+    try:
+        return Form(samples.shape[1:], white_of(float(np.nanmax(samples)), "X"))
+    except ToolError as error:
+        raise BadInput(str(error)) from None
+
+
+def _warn_of_lost(samples: NDArray[Any]) -> None:
+    """Networks see float32: say so where that leaves next to nothing of a column."""
+    if samples.dtype.kind not in "fiu" or samples.dtype.itemsize <= 4:
+        return
+    low, high = samples.min(0).astype(np.float64), samples.max(0).astype(np.float64)
+    with np.errstate(over="ignore"):
+        span = high - low
+    lost = np.flatnonzero((span > 0) & (span < np.maximum(np.abs(low), np.abs(high)) * 2.0**-20))
+    if len(lost):
+        warnings.warn(
+            f"X: column {lost[0]} runs from {low[lost[0]]:.12g} to {high[lost[0]]:.12g}, which float32 can hardly tell apart "
+            f"({len(lost)} such columns); subtract the mean first, as StandardScaler does",
+            stacklevel=4,
+        )
 
 
 def rows_of(images: Tensor, codes: NDArray[np.int64], names: Sequence[str], ids: Sequence[str], mirror: bool) -> Rows:

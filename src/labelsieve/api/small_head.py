@@ -38,20 +38,26 @@ def forward(weights: tuple[Tensor, ...], rows: Tensor) -> Tensor:
     return torch.addmm(last, torch.relu(torch.addmm(bias, rows, first)), second)
 
 
+def rate_for(classes: int) -> float:
+    """Of many classes each is seen in few steps: beyond a hundred the rate grows with them, up to ten times (LOG.md)."""
+    return LR * min(max(classes / 100, 1.0), 10.0)
+
+
 def trained(vectors: Tensor, labels: Tensor, rows: Tensor, classes: int, seed: int, turn: int, number: int) -> tuple[Tensor, ...]:
     """A head's weights after a few epochs over `rows`, the learning rate falling to 0."""
     dimensions = vectors.shape[1]
     first = torch.randn(dimensions, WIDTH, generator=seeded(seed, WEIGHTS, turn, number)) * dimensions**-0.5
     start = (first, torch.zeros(WIDTH), torch.zeros(WIDTH, classes), torch.zeros(classes))
     weights = tuple(weight.requires_grad_() for weight in start)
-    optimiser = torch.optim.SGD(weights, lr=LR, momentum=MOMENTUM, weight_decay=DECAY)
+    rate = rate_for(classes)
+    optimiser = torch.optim.SGD(weights, lr=rate, momentum=MOMENTUM, weight_decay=DECAY)
     per_epoch = -(-len(rows) // BATCH)
     epochs = min(max(STEPS // per_epoch, 3), 12)
     done = 0
     for epoch in range(epochs):
         order = rows[torch.randperm(len(rows), generator=seeded(seed, PLAN, turn, number, epoch))]
         for some in order.split(BATCH):
-            optimiser.param_groups[0]["lr"] = LR * (1 - done / (epochs * per_epoch))
+            optimiser.param_groups[0]["lr"] = rate * (1 - done / (epochs * per_epoch))
             loss = F.cross_entropy(forward(weights, vectors[some]), labels[some])
             optimiser.zero_grad()
             loss.backward()

@@ -1,11 +1,13 @@
 """`labelsieve bench`: the speed of this machine, and how near an epoch comes to the network's own limit."""
 
 import json
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from labelsieve.cli.figures_file import check_json
 from labelsieve.cli.picture_options import Settings
 
 
@@ -13,8 +15,8 @@ def bench(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file as well.")] = None,
     network: Annotated[str | None, typer.Option(help="Default: preact-resnet18 on CUDA, small on a CPU.")] = None,
-    samples: Annotated[int | None, typer.Option(help="Training pictures; default 50,000 on CUDA, 2,000 on a CPU.")] = None,
-    classes: Annotated[int, typer.Option(help="How many classes.")] = 10,
+    samples: Annotated[int | None, typer.Option(min=2, help="Training pictures; default 50,000 on CUDA, 2,000 on a CPU.")] = None,
+    classes: Annotated[int, typer.Option(min=2, help="How many classes.")] = 10,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -24,6 +26,8 @@ def bench(
     settings: Settings = None,
 ) -> None:
     """Measure ceiling, whole epoch and parts on made pictures of CIFAR's shape, half of them labelled."""
+    began = time.perf_counter()
+    check_json(json_file)
     if profile is not None:
         say_profile(profile, device, network, samples, settings, json_file)
         return
@@ -38,14 +42,16 @@ def bench(
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.presets import cifar10_sym
     from labelsieve.runs.resolve import parse_settings
-    from labelsieve.runs.validate import validate
+    from labelsieve.runs.validate import validate, validate_for
 
     cuda = choose_device(device).type == "cuda"
     count = samples or (50_000 if cuda else 2_000)
     chosen = {"device": device, "network": network or ("preact-resnet18" if cuda else "small")}
     config = override(Config(), cifar10_sym(0.5) | chosen | parse_settings(settings or ()))
     validate(config)
-    result = measure(config, made_rows(count, classes, (3, 32, 32)), count // 2, console.print)
+    rows = made_rows(count, classes, (3, 32, 32))
+    validate_for(config, rows.data)
+    result = measure(config, rows, count // 2, console.print, began=began)
     table = Table(title=f"labelsieve bench: {config.network}, {result.device}", title_justify="left")
     table.add_column("what")
     table.add_column("figure", justify="right")
@@ -55,7 +61,7 @@ def bench(
         table.add_row(name, f"{seconds:.3f} s")
     table.add_row(f"CPC epoch, |X| = {count // 2:,} of {count:,}", f"{result.epoch_s:.3f} s")
     table.add_row("engine_fraction", f"{result.engine_fraction:.3f}")
-    table.add_row("first step after", f"{result.startup_s:.1f} s")
+    table.add_row("first step after the command", f"{result.startup_s:.1f} s")
     if result.peak_gib is not None:
         table.add_row("peak device memory", f"{result.peak_gib:.2f} GiB")
     console.print(table)

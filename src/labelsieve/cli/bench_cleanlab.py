@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from labelsieve.cli.figures_file import check_json
 from labelsieve.cli.picture_options import Settings
 
 
@@ -28,24 +29,24 @@ def bench_cleanlab(
     from labelsieve.cli.console import console
     from labelsieve.data.places import whole_spec
     from labelsieve.runs import atomic
+    from labelsieve.runs.assemble import rows_for
     from labelsieve.runs.resolve import resolve
 
+    check_json(json_file)
+    options = {"data.limit": limit, "network": network, "training.epochs": epochs, "device": device}
+    planned = [
+        (spec, resolve(whole_spec(data), options=options | {"data.noise": spec, "seed": seed}, settings=settings or ()))
+        for spec in noise or ["none"]
+        for seed in range(seeds)
+    ]
+    for config in dict(planned).values():
+        rows_for(config)  # a misspelt noise is told before the others are measured
     rows = []
-    for spec in noise or ["none"]:
-        for seed in range(seeds):
-            options = {
-                "data.noise": spec,
-                "seed": seed,
-                "data.limit": limit,
-                "network": network,
-                "training.epochs": epochs,
-                "device": device,
-            }
-            config = resolve(whole_spec(data), options=options, settings=settings or ())
-            rows.append({"noise": spec} | compare(Task(config, folds, fold_epochs), quick, console.print))
-            if json_file is not None:  # after every seed: what was measured is not lost with what comes after it
-                facts = {"data": data, "limit": limit, "quick": quick, "folds": folds, "fold_epochs": fold_epochs, "rows": rows}
-                atomic.write_text(json_file, json.dumps(facts, indent=1) + "\n")
+    for spec, config in planned:
+        rows.append({"noise": spec} | compare(Task(config, folds, fold_epochs), quick, console.print))
+        if json_file is not None:  # after every seed: what was measured is not lost with what comes after it
+            facts = {"data": data, "limit": limit, "quick": quick, "folds": folds, "fold_epochs": fold_epochs, "rows": rows}
+            atomic.write_text(json_file, json.dumps(facts, indent=1) + "\n")
     say(rows)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from labelsieve.cli.figures_file import check_json
 from labelsieve.cli.picture_options import Settings
 
 HEADS = {"left_suggested": "left, suggestions followed", "accuracy": "accuracy, %"}
@@ -36,6 +37,7 @@ def bench_review(
     from labelsieve.runs import atomic
     from labelsieve.runs.resolve import resolve
 
+    check_json(json_file)
     plans = [decisions_of(text) for text in plan or ["200,200", "400"]]
     rows: list[dict[str, Any]] = []
     for spec in noise or ["none"]:

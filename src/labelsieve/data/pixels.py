@@ -9,6 +9,7 @@ from labelsieve.data.npz import Array
 from labelsieve.errors import ToolError
 
 CHANNELS = (1, 3, 4)
+WHITE = 1.001  # rounding takes what is 0..1 a little beyond 1, resizing some hundredths
 
 
 def channels_first(pixels: Array, place: str) -> Array:
@@ -43,13 +44,20 @@ def brightest(pixels: Array, place: str) -> float:
     return float(pixels.max())
 
 
+def white_of(top: float, place: str) -> float:
+    """What is white in floats whose largest value is `top`: 1 or 255. A little over 1 is neither: all would be nearly black."""
+    if WHITE < top < 2:
+        raise ToolError(f"{place}: the largest value is {top:g}, where 0..1 and 0..255 are possible; clip pictures to 0..1")
+    return 1.0 if top <= WHITE else 255.0
+
+
 def as_bytes(pixels: Array, top: float, place: str) -> Tensor:
     """uint8 (N, C, H, W). Whole numbers are 0..255; floats are 0..1 when `top` is at most 1, else 0..255."""
     if top > 255:
         raise ToolError(f"{place}: the largest value is {top:g}; store pictures as 0..255 or as floats in 0..1")
     if pixels.dtype.kind == "f":
         wide = pixels.astype(np.promote_types(pixels.dtype, np.float32))
-        pixels = np.rint(wide * 255 if top <= 1 else wide)
+        pixels = np.rint(wide * 255 if white_of(top, place) == 1 else wide)
     whole: NDArray[np.uint8] = np.ascontiguousarray(pixels, dtype=np.uint8)
     return torch.from_numpy(whole)
 

@@ -1,6 +1,8 @@
 """Which device, and how many threads: chosen on purpose, said aloud."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -50,3 +52,17 @@ def set_threads(wanted: int, values: int) -> int:
     threads = wanted or (int(told) if told.isdigit() and int(told) else chosen)
     torch.set_num_threads(threads)
     return threads
+
+
+@contextmanager
+def callers_settings_kept() -> Iterator[None]:
+    """A run sets torch's threads and kernels for itself; a program that trains in passing finds them as they were."""
+    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
+    kernels = (cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32)
+    only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(only[0], warn_only=only[1])
+        cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32 = kernels

@@ -104,6 +104,8 @@ class PrototypeCleaner:
             self._start(seen.features.shape[1], seen.classes, seen.features.device)
         if clean is None:
             clean = self._own_teacher(seen)
+        if not isinstance(clean, Tensor) or clean.dtype != torch.bool or clean.shape != seen.labels.shape:
+            raise ValueError(f"clean must be a tensor of {len(seen)} truth values, such as teacher.judge(seen) > 0.5")
         assert self.optimiser_ is not None
         set_lr(self.optimiser_, self.lr)
         predicted = seen.predicted

@@ -6,6 +6,7 @@ whatever ran before it and whatever device runs it. `Engine` is how pictures and
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.method import streams
+from labelsieve.method.dropout import layers_drawing_from
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.learner import Learner
 from labelsieve.method.mixmatch import mixing_shares, ramp
@@ -73,10 +75,11 @@ def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Ten
     rows = torch.arange(len(labels)) if rows is None else rows
     order = cycled(rows, -(-len(rows) // batch) * batch, _stream(recipe, epoch, learner, streams.WARM_UP_ORDER))
     terms = []
-    for chunk, some in enumerate(order.split(CHUNK * batch)):
-        views = engine.weak(some, _stream(recipe, epoch, learner, streams.WARM_UP_VIEWS, chunk))
-        given = labels[engine.place(some)]
-        terms += [step(x, y) for x, y in zip(views.split(batch), given.split(batch))]
+    with _layers_draw(recipe, epoch, learner):
+        for chunk, some in enumerate(order.split(CHUNK * batch)):
+            views = engine.weak(some, _stream(recipe, epoch, learner, streams.WARM_UP_VIEWS, chunk))
+            given = labels[engine.place(some)]
+            terms += [step(x, y) for x, y in zip(views.split(batch), given.split(batch))]
     return torch.stack(terms)
 
 
@@ -98,10 +101,11 @@ def train(
     if division.rows is not None:
         labels = labels[engine.place(division.rows)]
     terms = []
-    for chunk, first in enumerate(range(0, plan.steps, CHUNK)):
-        some = slice(first, min(first + CHUNK, plan.steps))
-        for inputs in _inputs(plan, some, labels, w, division.rows, recipe, epoch, learner, chunk, engine):
-            terms.append(step(*inputs))
+    with _layers_draw(recipe, epoch, learner):
+        for chunk, first in enumerate(range(0, plan.steps, CHUNK)):
+            some = slice(first, min(first + CHUNK, plan.steps))
+            for inputs in _inputs(plan, some, labels, w, division.rows, recipe, epoch, learner, chunk, engine):
+                terms.append(step(*inputs))
     return torch.stack(terms)
 
 
@@ -162,3 +166,7 @@ def _inputs(
 
 def _stream(recipe: Recipe, epoch: int, learner: Learner, purpose: int, chunk: int = 0) -> torch.Generator:
     return streams.seeded(recipe.seed, purpose, epoch, learner.number, chunk)
+
+
+def _layers_draw(recipe: Recipe, epoch: int, learner: Learner) -> AbstractContextManager[None]:
+    return layers_drawing_from(_stream(recipe, epoch, learner, streams.LAYERS), learner.mean.device)

@@ -18,6 +18,7 @@ from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
+from labelsieve.method.dropout import torchs_own
 from labelsieve.method.learner import Judge, Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.method.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
@@ -158,7 +159,8 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
 def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, device: torch.device) -> Learner:
     classes, channels = len(found.train.classes), found.train.shape[0]
     seed = (1_000_003 * config.seed + number) % 2**63
-    network = nets.build(config.network, channels, classes, seed, seen_shape(found.train.shape, config.views.crop))
+    with torchs_own:
+        network = nets.build(config.network, channels, classes, seed, seen_shape(found.train.shape, config.views.crop))
     teacher, judge = cleaners_for(config, number)
     return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device, axes=len(found.train.shape))
 

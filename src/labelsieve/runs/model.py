@@ -15,6 +15,7 @@ from labelsieve import nets
 from labelsieve.data.augment.weak import middle
 from labelsieve.errors import ToolError
 from labelsieve.method import equations
+from labelsieve.method.dropout import torchs_own
 from labelsieve.method.learner import scale
 from labelsieve.method.momentum import part
 from labelsieve.method.prototypes import Projector, scaled
@@ -112,7 +113,8 @@ def seen_shape(shape: Sequence[int], crop: int | None) -> tuple[int, ...]:
 
 def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:
     shape = seen_shape(facts["shape"], facts.get("crop"))
-    network = nets.build(facts["network"], shape[0], len(facts["classes"]), 0, shape).to(device).eval()
+    with torchs_own:
+        network = nets.build(facts["network"], shape[0], len(facts["classes"]), 0, shape).to(device).eval()
     network.load_state_dict(part(tensors, "network"))
     prototypes = tensors.get("judge.prototypes")
     if prototypes is None:

@@ -1,0 +1,19 @@
+"""The file that `--json` names: checked before anything is measured, which takes minutes."""
+
+from pathlib import Path
+
+
+def check_json(path: Path | None) -> None:
+    """A `UsageError` where figures could not be written afterwards."""
+    import os
+
+    from labelsieve.errors import UsageError
+
+    if path is None:
+        return
+    folder = path.expanduser().parent
+    if path.is_dir():
+        raise UsageError(f"--json {path}: that is a folder; name a file")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        what = "cannot be written to" if folder.is_dir() else "does not exist"
+        raise UsageError(f"--json {path}: the folder {folder} {what}; make it so, or choose another file")

@@ -1,0 +1,102 @@
+"""What scikit-learn's users hand to NoisyLabelClassifier, and what it leaves as it was."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.model_selection import GridSearchCV
+
+from api.made import blobs, stripes
+from labelsieve import NoisyLabelClassifier
+from labelsieve.data.pixels import as_bytes
+from labelsieve.errors import ToolError
+
+VECTORS, GIVEN, TRUTH = blobs(60)
+QUICK: dict[str, Any] = {"epochs": 1, "random_state": 0}
+
+
+def fitted(X: Any, y: Any, **told: Any) -> NoisyLabelClassifier:
+    return NoisyLabelClassifier(**(QUICK | told)).fit(X, y)
+
+
+def test_numbers_of_numpys_as_searches_draw_them() -> None:
+    grid = {"epochs": np.arange(1, 3), "lr": np.array([0.02], dtype=np.float32), "batch_size": [np.int64(16)]}
+    assert GridSearchCV(NoisyLabelClassifier(random_state=0), grid, cv=2, error_score="raise").fit(VECTORS, GIVEN).best_score_ > 0
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"epochs": "2"}, "epochs='2' is no whole number"),
+        ({"epochs": 2.5}, "epochs=2.5 is no whole number"),
+        ({"batch_size": 0}, "batch_size=0 is too few"),
+        ({"warmup": -1}, "warmup=-1 is too few"),
+        ({"settings": "training.beta=4"}, "give a dict"),
+    ],
+)
+def test_arguments_are_named_as_they_are_called_here(told: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        fitted(VECTORS, GIVEN, **told)
+
+
+def test_a_device_of_torchs() -> None:
+    assert fitted(VECTORS, GIVEN, device=torch.device("cpu")).model_.device.type == "cpu"
+
+
+@pytest.mark.parametrize("gap", [None, float("nan")])
+def test_a_gap_among_labels_is_named(gap: Any) -> None:
+    labels = np.array(["cat", "dog", gap] * 20, dtype=object)
+    with pytest.raises(ValueError, match="row 2 has no label"):
+        fitted(VECTORS, labels)
+
+
+@pytest.mark.parametrize(
+    "samples", [torch.from_numpy(VECTORS).bfloat16(), torch.from_numpy(VECTORS).requires_grad_(), VECTORS > 1]
+)
+def test_vectors_of_every_form(samples: Any) -> None:
+    assert fitted(samples, torch.from_numpy(GIVEN)).predict(samples).shape == (60,)
+
+
+def test_columns_that_float32_cannot_tell_apart_are_named() -> None:
+    offset = VECTORS.astype(np.float64)
+    offset[:, 1] += 1e9
+    with pytest.warns(UserWarning, match=r"column 1 .*\(1 such columns\); subtract the mean"):
+        fitted(offset, GIVEN)
+
+
+def test_black_and_white_pictures() -> None:
+    images, labels = stripes()
+    assert fitted(images > 100, labels, epochs=4).score(images > 100, labels) > 0.9
+
+
+def test_whole_numbers_beyond_a_byte_are_refused() -> None:
+    """They were cut to their lowest byte, in silence."""
+    images, labels = stripes(16)
+    with pytest.raises(ValueError, match="largest value is"):
+        fitted(images.astype(np.uint16) * 256, labels)
+    with pytest.raises(ValueError, match="largest value is"):
+        fitted(images, labels).predict(images.astype(np.int64) + 256)
+
+
+def test_a_little_over_one_is_not_nearly_black() -> None:
+    """Resizing takes floats beyond 1; as 0..255 they would all be black."""
+    images, labels = stripes(16)
+    bright = images / images.max()
+    assert fitted(bright * 1.0005, labels).form_.top == 1
+    with pytest.raises(ValueError, match=r"1\.02.*clip pictures to 0\.\.1"):
+        fitted(bright * 1.02, labels)
+    with pytest.raises(ToolError, match="clip pictures"):
+        as_bytes(bright[:, None] * 1.02, 1.02, "images")
+
+
+def test_dark_pictures_are_warned_of() -> None:
+    images, labels = stripes(16)
+    model = fitted(images, labels)
+    with pytest.warns(UserWarning, match="multiply them by 255"):
+        model.predict(images / 255)
+
+
+def test_kernels_are_the_callers_again() -> None:
+    fitted(VECTORS, GIVEN, settings={"engine.deterministic": True})
+    assert not torch.are_deterministic_algorithms_enabled() and not torch.backends.cudnn.deterministic

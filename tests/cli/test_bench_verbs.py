@@ -1,0 +1,59 @@
+"""`labelsieve bench` and `bench-cleanlab`: the figures of a small run, and what is refused before anything is measured."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Shell
+
+SMALL = ("--device", "cpu", "--samples", 40, "--set", "training.batch=8", "--set", "training.warmup_batch=8")
+
+
+def test_figures_are_shown_and_written(shell: Shell, tmp_path: Path) -> None:
+    answer = shell("bench", *SMALL, "--json", tmp_path / "bench.json")
+    assert answer.code == 0, answer.err
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert found["shape"] == {"samples": 40, "labelled": 20, "batch": 8, "network": "small", "picture": [3, 32, 32]}
+    assert len(found["parts_s"]) == 6 and min(found["parts_s"].values()) > 0
+    assert found["startup_s"] > 0 and found["epoch_s"] > 0
+    # 3 steps of 4 batches trained and 6 inferred, and a pass over all, for each of two networks.
+    ideal = 2 * (3 * 32 / found["ceiling"]["trained"] + (3 * 48 + 40) / found["ceiling"]["inferred"])
+    assert found["engine_fraction"] == pytest.approx(ideal / found["epoch_s"])
+    assert f"{found['engine_fraction']:.3f}" in answer.out and "first step after the command" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--samples", 10), "10 samples are fewer than one batch of 128"),
+        (("--samples", 0), "samples"),
+        (("--classes", 1), "classes"),
+        (("--json", "nowhere/x.json"), "the folder nowhere does not exist"),
+        (("--json", "."), "that is a folder"),
+        (("--set", "engine.capture=true"), "needs a CUDA device"),
+    ],
+)
+def test_refused_before_measuring(
+    shell: Shell, words: tuple[object, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("labelsieve.benchmark.speed.ceiling", lambda *_: pytest.fail("it measured"))
+    answer = shell("bench", "--device", "cpu", *words)
+    assert answer.code != 0 and said in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--noise", "sym:0.2", "--noise", "symm:0.4"), "symm"),
+        (("--noise", "sym:0.2", "--json", "nowhere/x.json"), "the folder nowhere does not exist"),
+    ],
+)
+def test_all_noises_and_the_file_are_checked_first(
+    shell: Shell, words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("labelsieve.benchmark.against_cleanlab.compare", lambda *_: pytest.fail("it measured"))
+    answer = shell("bench-cleanlab", "digits", *words)
+    assert answer.code != 0 and said in answer.err
