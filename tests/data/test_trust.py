@@ -12,7 +12,8 @@ def said(counts: dict[str, int]) -> str:
 def test_plenty_of_everything_raises_no_doubt() -> None:
     assert said({"a": 500, "b": 600}) == ""
     assert said({str(k): 20 for k in range(1000)}) == ""
-    assert said({"-1": 500, "+1": 600, "-": 600, "-2e3": 600}) == ""  # numbers are no formulas
+    assert said({"-1": 500, "+1": 600}) == ""  # signs of two classes: neither formulas nor gaps
+    assert said({"-3": 500, "+2": 600, "-": 600, "-2e3": 600}) == ""  # numbers are no formulas
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ RARE, OFTEN = 3, 20  # a class of at most RARE samples may be another's misspell
 CLOSE, MOST_NAMED = 0.75, 10
 FORMULA = ("=", "+", "-", "@")  # how a cell begins that is computed
 NO_LABEL = ("nan", "n/a", "na", "null", "none")
+SIGNS = {sign + number for number in ("1", "0", "1.0", "0.0") for sign in ("-", "", "+")}  # -1 beside these is a class
 
 
 def quoted(name: str) -> str:
@@ -91,7 +92,7 @@ def _unlike(one: str, other: str) -> str:
 def _stand_ins(counts: Mapping[str, int]) -> Iterator[str]:
     """They may be real classes, so they stay; but what exports empty cells in words makes a class of them."""
     for name, count in counts.items():
-        if name.casefold() in NO_LABEL or (name in ("-1", "-1.0") and counts.keys() - {"-1", "1", "0", "-1.0", "1.0", "0.0"}):
+        if name.casefold() in NO_LABEL or (name in ("-1", "-1.0") and counts.keys() - SIGNS):
             have = "sample has" if count == 1 else "samples have"
             yield (
                 f"{count:,} {have} the label {quoted(name)}, which often stands for none; if so, remove such rows, or empty "
