@@ -7,7 +7,7 @@ from typing import Any
 from labelsieve.issues.estimate import HOW, LIMITED
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.runs import atomic
-from labelsieve.runs.cautions import cautions
+from labelsieve.runs.cautions import cautions, write_cautions
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
@@ -21,7 +21,10 @@ MEASURES = {
 
 
 def write_card(folder: RunFolder) -> None:
-    atomic.write_text(folder.card, card(read_findings(folder), read_record(folder)))
+    """The card, and the cautions in it as facts for programs, in estimate.json."""
+    found, record = read_findings(folder), read_record(folder)
+    atomic.write_text(folder.card, card(found, record))
+    write_cautions(folder, found, record)
 
 
 def card(found: Findings, record: Record) -> str:
