@@ -136,6 +136,8 @@ _PRINT = """
   section { margin-top: 1.4rem; padding-top: 1rem; }
   h2, h3, h2 + p { break-after: avoid; }
   figure, tr, .facts, .gallery > li { break-inside: avoid; }
+  details::details-content { content-visibility: visible; display: block; block-size: auto; }
+  summary { list-style: none; color: var(--ink); }
   .gallery { grid-template-columns: repeat(6, 1fr); gap: .4rem; }
   .gallery > li { font-size: .74rem; }
   .gallery .id { font-size: .66rem; }
@@ -144,4 +146,11 @@ _PRINT = """
 }
 """
 
-STYLE = "".join((_THEMES, _TYPE, _PARTS, _CHARTS, _PICTURES, _NARROW, _PRINT)).strip()
+# Older browsers open no closed fold on paper, by no style: there the paper says that something is missing.
+_OLDER = """
+@supports not selector(::details-content) {
+  @media print { details:not([open]) > summary::after { content: " (open this before printing)"; color: var(--muted); } }
+}
+"""
+
+STYLE = "".join((_THEMES, _TYPE, _PARTS, _CHARTS, _PICTURES, _NARROW, _PRINT, _OLDER)).strip()
