@@ -15,6 +15,7 @@ from labelsieve.runs.card import plain
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
+from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.reporting import run_report
 from labelsieve.runs.train import begin, drive, take_up
@@ -61,6 +62,17 @@ def test_nothing_is_said_where_nothing_is_amiss() -> None:
     early = record(notes=["network 1: the partition collapsed: class 0 swallows the rest"])
     recovered = replace(early, metrics=[early.metrics[-1], *record().metrics])
     assert cautions(findings(), recovered) == []
+
+
+@pytest.mark.parametrize("warmup", [20, 30])
+def test_a_run_that_only_warms_up_says_so_before_and_after(warmup: int) -> None:
+    run = record()
+    config = override(run.config, {"training.warmup": warmup})
+    (said,) = cautions(findings(), replace(run, config=config))
+    assert f"All 20 epochs are warm-up (training.warmup is {warmup})" in said
+    assert said in fitted(config, (1, 8, 8), 600, cuda=False)[1]
+    plain = override(config, {"method": "ce"})
+    assert cautions(findings(), replace(run, config=plain)) == []
 
 
 def test_many_small_classes_are_counted() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from labelsieve.data.trust import doubts
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.lengths import all_warm_up
 
 WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels
@@ -21,7 +22,7 @@ BAD = "swallows the rest"  # of a collapsed partition; that all labels count as 
 
 def cautions(found: Findings, record: Record) -> list[str]:
     """None where there is nothing to warn of."""
-    said = [words for check in (_collapsed, _near_chance, _unfinished) if (words := check(found, record))]
+    said = [words for check in (_collapsed, _near_chance, _unfinished, _plain) if (words := check(found, record))]
     counts = np.bincount(found.given, minlength=len(found.classes)).tolist()
     late = _share(found.share.share, found.share.low, found.share.high)
     return [*said, *late, *early_cautions(record.estimate, dict(zip(found.classes, counts)))]
@@ -78,6 +79,10 @@ def _unfinished(found: Findings, record: Record) -> str:
     return (
         f"Stopped after {done} of {planned} epochs: scores still move; go on with `labelsieve resume`." if done < planned else ""
     )
+
+
+def _plain(found: Findings, record: Record) -> str:
+    return all_warm_up(record.config, record.decision.get("epochs"))
 
 
 def _share(share: float, low: float, high: float) -> Iterator[str]:
