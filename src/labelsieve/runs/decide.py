@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from labelsieve.issues.estimate import in_words
 from labelsieve.method.estimate import (
     NEARLY_NONE,
     NoiseEstimate,
@@ -55,8 +56,9 @@ class Decision:
 
     def words(self) -> str:
         found = self.estimate
+        lead, aside = in_words(found.share, found.low, found.high, 0)
         return (
-            f"about {100 * found.share:.0f} % of the labels look wrong ({100 * found.low:.0f} to {100 * found.high:.0f} %): "
+            f"{lead} of the labels look wrong ({aside}): "
             + (self._mixing() if self.mixed else PLAIN)
             + (f", {self.epochs} epochs" if self.epochs else "")
             + (f". {poorly}" if (poorly := doubt(found.low, found.high)) else "")
