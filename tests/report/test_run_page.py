@@ -174,3 +174,12 @@ def test_tiny_runs(read_page: Reader, count: int) -> None:
         is_issue=np.ones(count, bool),
     )
     assert "100.0 %" in words(read_page, report)
+
+
+@pytest.mark.parametrize(("kinds", "mapped"), [(10, False), (40, True), (100, True), (201, False)])
+def test_many_classes_have_a_map_to_scroll_and_the_largest_pairs(read_page: Reader, kinds: int, mapped: bool) -> None:
+    names = tuple(f"class {k}" for k in range(kinds))
+    text = run_page(made(names))
+    assert ('class="scroll" tabindex="0" role="region"' in text) == mapped
+    assert ("The largest of them" in text) == mapped
+    assert read_page(text).words

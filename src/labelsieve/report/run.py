@@ -7,9 +7,21 @@ import numpy as np
 
 from labelsieve.issues.estimate import HOW, LIMITED, VAGUE, Share, Yield, in_words
 from labelsieve.issues.rules import unlisted_words
-from labelsieve.report.charts import Band, Curve, Group, heat_map, histogram, line_chart
+from labelsieve.report.canvas import NARROW, WIDE
+from labelsieve.report.charts import (
+    MOST_MAPPED,
+    Band,
+    Curve,
+    Group,
+    crowded_map,
+    fits,
+    heat_map,
+    histogram,
+    largest_pairs,
+    line_chart,
+)
 from labelsieve.report.markup import element, escape, percent
-from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, steps, table
+from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, scrolled, steps, table
 
 MOST_ROWS = 40  # of a table by class
 MOST_LEFT_OUT = 30
@@ -28,6 +40,7 @@ MAIN_SETTINGS = (
     "training.lambda_u",
     "cleaning.tau",
 )
+PAIRS = "A strong cell away from the others is a pair of classes that is easily confused, by people or by what made the labels."
 MEANING = {
     "keep": "the label fits",
     "relabel": "both networks are sure of the same other class",
@@ -267,10 +280,14 @@ def _class_rows(data: RunReport) -> list[tuple[str | None, ...]]:
 def _pairs(data: RunReport) -> str:
     if not data.matrix.any():
         return paragraph("No label is listed as an issue.", "note")
-    return figure(
-        lambda width: heat_map(data.matrix, data.classes, data.classes, title="Listed labels", width=width),
-        "A strong cell away from the others is a pair of classes that is easily confused, by people or by what made the labels.",
-    )
+    names, title = data.classes, "Listed labels"
+    if fits(names, names, NARROW) or len(names) > MOST_MAPPED:
+        return figure(lambda width: heat_map(data.matrix, names, names, title=title, width=width), PAIRS)
+    roomy = fits(names, names, WIDE)
+    draw = heat_map(data.matrix, names, names, title=title) if roomy else crowded_map(data.matrix, names, title=title)
+    apart = data.matrix * ~np.eye(len(names), dtype=bool)
+    bars = figure(lambda width: largest_pairs(apart, names, names, title="The largest of them", width=width))
+    return scrolled(draw, "Heat map of given and suggested labels", PAIRS) + (bars if apart.any() else "")
 
 
 def _suspects(data: RunReport) -> str:
