@@ -31,7 +31,7 @@ def crowded_map(matrix: np.ndarray, names: Sequence[str], *, title: str, width: 
     cell = max(SMALLEST, (width - left) / len(names))
     whole = left + cell * len(names)
     words = f"Rows: given label. Columns: suggested label. The strongest cell stands for {count(counts.max())}."
-    top, y = canvas.heading(title, words, width)
+    top, y = canvas.heading(title, words, min(width, canvas.NARROW))  # to be read on a phone before scrolling
     y += left
     field = element(
         "g",
