@@ -81,5 +81,5 @@ def test_numpys_whole_numbers() -> None:
 def test_a_table_can_be_read_and_compared() -> None:
     found = find_label_issues(VECTORS, np.array(["cat", "dog", "owl"])[GIVEN])
     lines = repr(found).splitlines()
-    assert "300 samples, 3 classes" in lines[0] and len(lines) == 6
+    assert "300 samples, 3 classes" in lines[0] and len(lines) == 6 + len(found.cautions)
     assert found == found and found != find_label_issues(VECTORS, GIVEN)
