@@ -25,9 +25,10 @@ from labelsieve.data.noisy_data import (
 from labelsieve.data.npz import Array, read_npz
 from labelsieve.data.npz_keys import held_keys, keys_by_role, misshapen, nothing_found, plain_labels
 from labelsieve.data.npz_unlabelled import labelled_rows
+from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pictures.options import named
-from labelsieve.data.pixels import as_bytes, brightest, channels_first
+from labelsieve.data.pixels import as_bytes, brightest, channels_first, is_wide
 from labelsieve.errors import ToolError, UsageError, suggest
 
 REQUIRED = ("images", "labels")
@@ -39,10 +40,11 @@ def load_arrays(path: Path | None) -> Collection:
     return read_arrays(path).collection
 
 
-def read_arrays(path: Path | None, skip_unlabelled: bool = False) -> Loaded:
+def read_arrays(path: Path | None, skip_unlabelled: bool = False, white: int | None = None) -> Loaded:
     """What the .npz at `path` holds. Unless it says otherwise, pictures may be mirrored.
 
     Its test set is that of the test keys, else that of the val keys. Rows without a label are refused, or left out and told.
+    `white` is the value that is white in 16-bit pictures; found out where it is not said.
     """
     if path is None:
         raise UsageError('arrays needs a file: write "arrays:FILE.npz", with the keys images and labels')
@@ -54,7 +56,9 @@ def read_arrays(path: Path | None, skip_unlabelled: bool = False) -> Loaded:
     if skip_unlabelled:
         arrays, notes = labelled_rows(arrays, found, path)
         found = {role: key for role, key in found.items() if key in arrays}
-    pictures = _pictures(arrays, [key for role, key in found.items() if role.endswith("values")], path)
+    values = [key for role, key in found.items() if role.endswith("values")]
+    pictures, white, depths = _pictures(arrays, values, path, white)
+    notes = (*notes, *about_white(depths, white or WHITEST))
     place = f'{path}: "{found["labels"]}"'
     labels, classes, numbered = _classes(plain_labels(arrays, found["labels"]), arrays, place, path)
     ids = _ids(arrays, len(labels), path)
@@ -70,7 +74,7 @@ def read_arrays(path: Path | None, skip_unlabelled: bool = False) -> Loaded:
             held[split] = checked_held(Held(pictures[pair[0]], codes), train, str(path))
     mean, std = channel_statistics(train.images)
     test = held.get("test") or held.get("val")
-    collection = Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path))
+    collection = Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path), white=white)
     return Loaded(collection, held.get("val"), notes)
 
 
@@ -89,16 +93,24 @@ def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:
     return found
 
 
-def _pictures(arrays: dict[str, Array], keys: Sequence[str], path: Path) -> dict[str, Tensor]:
-    """The pictures under each key; floats of all are scaled alike, by the largest of their largest values."""
+def _pictures(
+    arrays: dict[str, Array], keys: Sequence[str], path: Path, white: int | None
+) -> tuple[dict[str, Tensor], int | None, tuple[int, ...]]:
+    """The pictures under each key; floats of all are scaled alike, by the largest of their largest values; so are 16 bits.
+
+    Also what is white in 16-bit pictures, None where there are none, and how many of these use how many bits.
+    """
     shaped = {key: channels_first(arrays[key], f'{path}: "{key}"') for key in keys}
     tops = {key: brightest(shaped[key], f'{path}: "{key}"') for key in keys}
     float_top = max((tops[key] for key in keys if shaped[key].dtype.kind == "f"), default=0.0)
+    wide = [shaped[key] for key in keys if is_wide(shaped[key])]
+    depths = counted(top for some in wide for top in some.reshape(len(some), -1).max(1).tolist())
+    white = (white or common_white(depths)) if wide else None
     ready = {}
     for key in keys:
         top = float_top if shaped[key].dtype.kind == "f" else tops[key]
-        ready[key] = as_bytes(shaped[key], top, f'{path}: "{key}"')
-    return ready
+        ready[key] = as_bytes(shaped[key], top, f'{path}: "{key}"', white)
+    return ready, white, depths
 
 
 def _classes(labels: Array, arrays: dict[str, Array], place: str, path: Path) -> tuple[Tensor, tuple[str, ...], bool]:

@@ -112,7 +112,7 @@ def open_data(spec: str, limit: int | None = None) -> Collection:
     return collection if limit is None else limited(collection, limit)
 
 
-def load_data(spec: str, skip_unlabelled: bool = False) -> Loaded:
+def load_data(spec: str, skip_unlabelled: bool = False, white: int | None = None) -> Loaded:
     """What `spec` names, and what should be said of it. Only files of arrays can lack labels; others have one for each row."""
     name, colon, path = spec.partition(":")
     if name not in SOURCES:
@@ -120,7 +120,7 @@ def load_data(spec: str, skip_unlabelled: bool = False) -> Loaded:
     if colon and not path:
         raise UsageError(f'"{spec}" has nothing after the colon; write {FORMS[name]}')
     place = Path(path).expanduser() if path else None
-    return read_arrays(place, skip_unlabelled) if name == "arrays" else Loaded(SOURCES[name](place))
+    return read_arrays(place, skip_unlabelled, white) if name == "arrays" else Loaded(SOURCES[name](place))
 
 
 def subset_rows(labels: NDArray[np.int64], limit: int) -> NDArray[np.int64]:

@@ -329,7 +329,7 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
 def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     own = job.source.partition(":")[0] in OWN
-    source = open_own(job.source, job.options) if own else load_data(job.source, job.options.skip_unlabelled)
+    source = open_own(job.source, job.options) if own else load_data(job.source, job.options.skip_unlabelled, job.options.white)
     data = source.collection
     left: list[int] = []
 

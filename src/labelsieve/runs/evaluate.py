@@ -92,7 +92,9 @@ def _named(source: str, config: Config, model: Model, progress: Progress | None)
     name, _, place = source.partition(":")
     if name in OWN:
         return labelled_pictures(Path(place), picture_options(config.pictures), model.shape, model.classes, progress)
-    return held_rows(load_data(source, config.pictures.skip_unlabelled).collection, model.shape, model.classes, source)
+    return held_rows(
+        load_data(source, config.pictures.skip_unlabelled, config.pictures.white).collection, model.shape, model.classes, source
+    )
 
 
 def _own(path: Path, config: Config, model: Model, progress: Progress | None) -> Found:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from labelsieve import nets
 from labelsieve.data.augment.weak import middle
+from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError
 from labelsieve.method import equations
 from labelsieve.method.dropout import torchs_own
@@ -49,6 +50,7 @@ class Model:
         self.classes: tuple[str, ...] = tuple(facts["classes"])
         self.shape: tuple[int, ...] = tuple(facts["shape"])
         self.fit: str = facts.get("fit", "crop")  # how pictures are brought to that shape
+        self.white: int = facts.get("white") or WHITEST  # what became 255 in 16-bit grey
         self.crop: int | None = facts.get("crop")  # the middle of that side is looked at; none: all
         self.device = device
         self.mean, self.std = (scale(facts[name], len(self.shape), device) for name in ("mean", "std"))

@@ -69,11 +69,12 @@ def open_rows(config: Config, watch: Watch | None = None, known: Known | None = 
     options, opened = replace(sized_for(picture_options(config.pictures), config.device), known=known or {}), None
     if config.data.source.partition(":")[0] in OWN:
         opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit)
-    source = load_data(config.data.source, options.skip_unlabelled) if opened is None else opened
+    source = load_data(config.data.source, options.skip_unlabelled, options.white) if opened is None else opened
     found, notes = source.collection, source.notes
     left_out = () if opened is None else opened.left_out
     memories = [None if opened is None else opened.memory]
     if config.pictures.val is not None:
+        config = replace(config, pictures=replace(config.pictures, white=config.pictures.white or found.white))
         measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress, known)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
         notes, memories = (*notes, *measured.notes), [*memories, measured.memory]

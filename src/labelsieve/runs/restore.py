@@ -3,9 +3,11 @@
 What was deleted meanwhile and can be made from the rest is made again; what cannot is an error that says so.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from labelsieve.data import noise as label_noise
+from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import rows_for
@@ -25,6 +27,8 @@ from labelsieve.runs.validate import validate_for
 def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
     slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
     saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
+    if config.pictures.white is None and config.data.source.startswith("pictures:"):  # begun when all of 16 bits were used
+        config = replace(config, pictures=replace(config.pictures, white=WHITEST))
     rows = rows_for(config, watch, known_files(folder))
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(

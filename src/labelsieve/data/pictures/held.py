@@ -12,6 +12,7 @@ from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.filling import decoded
 from labelsieve.data.pictures.gone import about_gone
 from labelsieve.data.pictures.labels import spelt_as
@@ -54,7 +55,7 @@ def labelled_pictures(
     layout = recognise(path, options)
     if not layout.has_pictures:
         if layout.kind != "embeddings":
-            return held_rows(read_arrays(path, options.skip_unlabelled).collection, shape, classes, str(path))
+            return held_rows(read_arrays(path, options.skip_unlabelled, options.white).collection, shape, classes, str(path))
         found = measured_vectors(path, options)
         return _fitting(found.held, found.classes, found.split, shape, classes, str(path))
     if len(shape) != 3:
@@ -65,7 +66,7 @@ def labelled_pictures(
     listing = _measured(listing)
     labels = matched(listing.labels, listing.classes, classes, str(path))
     digest = listing.origin.digest(options.by_content)
-    plan = Plan(shape[-1], shape[0], options.fit, len(listing))
+    plan = Plan(shape[-1], shape[0], options.fit, len(listing), options.white or WHITEST)
     place = cache / plan.key(digest)
     pixels, reasons = decoded(listing, plan, place, options.workers, progress)
     split = _split_name(listing)

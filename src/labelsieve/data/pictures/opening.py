@@ -94,7 +94,7 @@ def open_pictures(
     layout = layout or recognise(path, options)
     web_set = WEBSETS.get(layout.kind)
     if layout.kind == "arrays":
-        arrays = read_arrays(layout.path, options.skip_unlabelled)
+        arrays = read_arrays(layout.path, options.skip_unlabelled, options.white)
         return Opened(arrays.collection, layout, arrays.val, notes=arrays.notes)
     if layout.kind == "embeddings":
         vectors = read_embeddings(layout.path, options)
@@ -123,14 +123,14 @@ def open_pictures(
     trained = np.flatnonzero(listing.splits == TRAIN).tolist()
     paths = tuple(listing.origin.path(row) for row in trained)
     return Opened(
-        replace(collection, paths=tuple(map(readable_name, paths))),
+        replace(collection, paths=tuple(map(readable_name, paths)), white=plan.white if plan.depths else None),
         layout,
         val,
         paths,
         getattr(listing.origin, "root", listing.place),
         listing.left_out,
         listing.ignored,
-        (*listing.notes, *notes, *about_gone(listing, cache / plan.key(digest))),
+        (*listing.notes, *notes, *plan.notes, *about_gone(listing, cache / plan.key(digest))),
         plan,
         cache / plan.key(digest),
         undrawn,
