@@ -152,7 +152,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         r"row 2 has label 3, outside 0\.\.2",
     ),
     "one class": ({"labels": LABELS * 0}, "1 class"),
-    "empty class": ({"classes": ["a", "b", "c", "d"]}, 'no sample has the label "d"'),
+    "class of true labels only": (
+        {"classes": ["a", "b", "c", "d"], "true_labels": [3, *LABELS[1:]]},
+        'no sample has the label "d"',
+    ),
     "names twice": ({"classes": ["a", "b", "a"]}, 'class name "a" occurs more than once'),
     "names as floats": ({"classes": [0.5, 1.0, 2.0]}, '"classes": it is float64'),
     "unknown word": (

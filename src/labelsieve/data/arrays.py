@@ -23,6 +23,7 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npz
+from labelsieve.data.npz_classes import Numbered, without_empty
 from labelsieve.data.npz_keys import held_keys, keys_by_role, misshapen, nothing_found, plain_labels
 from labelsieve.data.npz_unlabelled import labelled_rows
 from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
@@ -61,21 +62,23 @@ def read_arrays(path: Path | None, skip_unlabelled: bool = False, white: int | N
     notes = (*notes, *about_white(depths, white or WHITEST))
     place = f'{path}: "{found["labels"]}"'
     labels, classes, numbered = _classes(plain_labels(arrays, found["labels"]), arrays, place, path)
-    ids = _ids(arrays, len(labels), path)
-    train = checked(NoisyData(pictures[found["values"]], labels, ids, classes), str(path))
-    truth = None
+    true_labels = None
     if "true_labels" in arrays:
         true_labels = _labels(arrays["true_labels"], classes, numbered, f'{path}: "true_labels"')
-        truth = checked_truth(Truth(true_labels), train, str(path))
     held = {}
     for split in ("test", "val"):
         if (pair := held_keys(found, split, arrays, path)) is not None:
             codes = _labels(plain_labels(arrays, pair[1]), classes, numbered, f'{path}: "{pair[1]}"')
-            held[split] = checked_held(Held(pictures[pair[0]], codes), train, str(path))
+            held[split] = Held(pictures[pair[0]], codes)
+    rows = without_empty(Numbered(labels, true_labels, held, classes), path)
+    ids = _ids(arrays, len(labels), path)
+    train = checked(NoisyData(pictures[found["values"]], rows.labels, ids, rows.classes), str(path))
+    truth = None if rows.truth is None else checked_truth(Truth(rows.truth), train, str(path))
+    held = {split: checked_held(one, train, str(path)) for split, one in rows.held.items()}
     mean, std = channel_statistics(train.images)
     test = held.get("test") or held.get("val")
     collection = Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path), white=white)
-    return Loaded(collection, held.get("val"), notes)
+    return Loaded(collection, held.get("val"), (*notes, *rows.notes))
 
 
 def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:

@@ -110,8 +110,8 @@ def eight_bit(picture: Image.Image, mode: str, white: int = WHITEST) -> Image.Im
         if picture.mode == "La":
             picture = picture.convert("LA")
         picture = picture.convert("RGBA")
-        white = Image.new("RGBA", picture.size, (255, 255, 255, 255))
-        picture = Image.alpha_composite(white, picture)
+        paper = Image.new("RGBA", picture.size, (255, 255, 255, 255))
+        picture = Image.alpha_composite(paper, picture)
     return picture.convert(mode)
 
 
