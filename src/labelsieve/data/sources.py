@@ -19,7 +19,7 @@ from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
 from labelsieve.data.noisy_data import Collection, Loaded, Truth
-from labelsieve.data.pictures.opening import Opened, Tell, load_pictures, load_web_set, open_pictures
+from labelsieve.data.pictures.opening import Check, Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.pictures.survey import Progress
@@ -93,6 +93,7 @@ def open_own(
     progress: Progress | None = None,
     tell: Tell | None = None,
     limit: int | None = None,
+    check: Check | None = None,
 ) -> Opened:
     """The user's own data, read as `options` say. Of pictures, a `limit` chooses training rows before any is opened."""
     name, _, path = spec.partition(":")
@@ -100,7 +101,8 @@ def open_own(
         raise UsageError(f'"{spec}" names no place; write {FORMS[name]}')
     place = Path(path).expanduser()
     layout = Layout(name, place, "as named") if name in WEBSETS else None
-    return open_pictures(place, options, progress, tell, layout, None if limit is None else partial(subset_rows, limit=limit))
+    choose = None if limit is None else partial(subset_rows, limit=limit)
+    return open_pictures(place, options, progress, tell, layout, choose, check)
 
 
 def open_data(spec: str, limit: int | None = None) -> Collection:

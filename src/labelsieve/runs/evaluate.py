@@ -8,7 +8,7 @@ from typing import Any
 
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
-from labelsieve.data.pictures.opening import second_test
+from labelsieve.data.pictures.opening import Second, second_test
 from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.sources import OWN, SOURCES, load_data, source_at
 from labelsieve.engine.device import choose_device
@@ -42,7 +42,7 @@ def evaluate_model(
     source = None if data is None else source_at(data, picture_options(config.pictures))
     model = load_model(path, choose_device(device))
     found = _own(path, config, model, progress) if source is None else _named(source, config, model, progress)
-    also = _second(config, model, progress) if source is None else {}
+    second = _second(config, model, progress) if source is None else Second()
     return {
         "data": source or config.pictures.val or config.data.source,
         "split": found.split,
@@ -50,7 +50,8 @@ def evaluate_model(
         "left_out": len(found.left_out),
         "trained_on": found.split == "all" and source is not None and _same_place(source, trained_on),
         "accuracy": measured(model, found.held),
-        "also": {name: measured(model, held) for name, held in also.items()},
+        "also": {name: measured(model, held) for name, held in second.also.items()},
+        "also_left_out": len(second.left_out),
     }
 
 
@@ -79,11 +80,11 @@ def measured(model: Model, held: Held, batch: int = 512) -> dict[str, float]:
     return accuracies(logits, scores, held.labels.to(logits[0].device))
 
 
-def _second(config: Config, model: Model, progress: Progress | None) -> Mapping[str, Held]:
+def _second(config: Config, model: Model, progress: Progress | None) -> Second:
     """The second test set of a run on WebVision, where it is."""
     name, _, place = config.data.source.partition(":")
     if name != "webvision":
-        return {}
+        return Second()
     plan = Plan(model.shape[-1], model.shape[0], model.fit, 0)
     return second_test(Path(place), picture_options(config.pictures), plan, model.classes, progress)
 

@@ -78,6 +78,20 @@ def labelled_pictures(
     return Found(held, listing.left_out, split, about_gone(listing, place), memory)
 
 
+def check_measurable(path: Path, options: PictureOptions, classes: Sequence[str]) -> None:
+    """A `ToolError` where pictures at `path` cannot be listed, or have labels that are none of `classes`. None is opened."""
+    options = replace(options, measuring=True, classes=None)
+    layout = recognise(path, options)
+    if layout.kind == "embeddings":
+        raise ToolError(f"{path}: vectors, and the model is trained on pictures; give pictures to measure on")
+    if layout.kind == "arrays":
+        arrays = read_arrays(path, options.skip_unlabelled, options.white).collection
+        matched((arrays.test or arrays.train).labels.numpy(), arrays.train.classes, classes, str(path))
+        return
+    listing = _measured(present(list_pictures(layout, options), options.strict, options.known))
+    matched(listing.labels, listing.classes, classes, str(path))
+
+
 def held_rows(found: Collection, shape: Sequence[int], classes: Sequence[str], place: str) -> Found:
     """A collection's test set, or all of its rows where it has none, for a model of that shape and these classes."""
     held = found.test or Held(found.train.images, found.train.labels)
