@@ -8,6 +8,8 @@ import pytest
 
 from cli.own import broken, folder
 from labelsieve.data.pictures import pool
+from labelsieve.data.pictures.memory import known_from, remember
+from labelsieve.data.pictures.origins import Files
 from labelsieve.errors import ToolError
 from labelsieve.runs.config import Config
 from labelsieve.runs.train import begin, drive, take_up
@@ -102,7 +104,7 @@ def test_a_whole_class_may_be_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("made", [split_folders, table])
-@pytest.mark.parametrize("forgotten", ["pixels.npy", "done.jsonl", "survey-*.json", "files-*.jsonl"])
+@pytest.mark.parametrize("forgotten", ["pixels.npy", "done.jsonl", "survey-*.json", "files-*.npz"])
 def test_what_the_cache_does_not_hold_is_named_and_can_be_put_back(tmp_path: Path, made: Made, forgotten: str) -> None:
     stopped(tmp_path / "cut", made(tmp_path))
     for file in (tmp_path / "cache").rglob(forgotten):
@@ -150,3 +152,15 @@ def test_pictures_to_measure_on_are_not_replaced_by_others_of_the_same_names(tmp
         shutil.rmtree(val / name)
     to_the_end(tmp_path / "cut")
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
+
+
+def test_a_cache_that_cannot_be_written_goes_without_the_memory(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"x")
+    (tmp_path / "no folder").write_text("")
+    files = Files(tmp_path, ["a.png"]).examined()[0]
+    assert remember(files, tmp_path / "no folder" / "cache") is None
+    kept = remember(files, tmp_path / "cache")
+    assert kept is not None
+    assert known_from([kept]) == {str(tmp_path / "a.png"): (1, (tmp_path / "a.png").stat().st_mtime_ns)}
+    kept.write_bytes(kept.read_bytes()[:40])
+    assert known_from([kept]) == {}

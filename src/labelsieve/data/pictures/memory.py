@@ -3,32 +3,38 @@
 A run that is taken up finds there the stamps of files that are gone since, and by them their decoded copies.
 """
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
-from labelsieve.data.pictures.cache import cache_errors
 from labelsieve.data.pictures.origins import NO_FILE, Files, Origin
 
 Known = Mapping[str, tuple[int, int]]  # a file's whole path -> its size and time, in the order of the rows
 
 
 def remember(origin: Origin, cache: Path) -> Path | None:
-    """The file that holds the stamps of all rows, written unless it is there; None where pictures are no files."""
+    """The file that holds all paths and stamps, written unless it is there; None where pictures are no files.
+
+    It is a help for later: a cache that cannot be written, only read, goes without.
+    """
     if not isinstance(origin, Files) or origin.stamps is None:
         return None
-    place = cache / f"files-{origin.digest(by_content=False)[:24]}.jsonl"
-    if not place.exists():
-        rows = ([origin.reference(row), *stamp] for row, stamp in enumerate(origin.stamps.tolist()))
-        with cache_errors(cache):
-            cache.mkdir(parents=True, exist_ok=True)
-            draft = place.with_suffix(f".{os.getpid()}.draft")  # several runs may begin at once
-            draft.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "ascii")
-            draft.replace(place)
+    place = cache / f"files-{origin.digest(by_content=False)[:24]}.npz"
+    if place.exists():
+        return place
+    draft = place.with_suffix(f".{os.getpid()}.draft")  # several runs may begin at once
+    paths = np.frombuffer(os.fsencode("\0".join([str(origin.root), *origin.paths])), np.uint8)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as stream:
+            np.savez_compressed(stream, paths=paths, stamps=origin.stamps)
+        draft.replace(place)
+    except OSError:
+        return None
     return place
 
 
@@ -37,9 +43,11 @@ def known_from(places: Iterable[Path]) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for place in places:
         try:
-            rows = [json.loads(line) for line in place.read_text("ascii").splitlines()]
-            found |= {str(name): (int(size), int(time)) for name, size, time in rows}
-        except (OSError, ValueError, TypeError):
+            with np.load(place, allow_pickle=False) as kept:
+                root, *paths = os.fsdecode(kept["paths"].tobytes()).split("\0")
+                stamps = kept["stamps"].tolist()
+            found |= {os.path.join(root, path): (size, time) for path, (size, time) in zip(paths, stamps, strict=True)}  # noqa: PTH118
+        except (OSError, ValueError, KeyError, BadZipFile):
             continue
     return found
 

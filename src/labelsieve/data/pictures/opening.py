@@ -104,7 +104,7 @@ def open_pictures(
     listed = list_pictures(layout, options)
     listing = present(listed, options.strict, options.known)
     cache = (options.cache_dir or default_cache_dir()).expanduser()
-    memory = None if listing.gone else remember(listing.origin, cache)
+    everything = listing
     if web_set is not None:
         listing = nearly_whole(listed, listing, options.incomplete)
     listing, undrawn = drawn(listing, choose)
@@ -116,6 +116,7 @@ def open_pictures(
     if tell is not None:
         tell(plan, cache / plan.key(digest), len(listing))
     pixels, reasons = decoded(listing, plan, cache / plan.key(digest), options.workers, progress)
+    memory = None if everything.gone else remember(everything.origin, cache)  # now: a million rows take seconds
     listing = listing.without(reasons)
     if options.strict and listing.left_out:
         raise unreadable(listing.place, listing.left_out)
