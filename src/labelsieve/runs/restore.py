@@ -27,9 +27,7 @@ from labelsieve.runs.validate import validate_for
 def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
     slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
     saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
-    if config.pictures.white is None and config.data.source.startswith("pictures:"):  # begun when all of 16 bits were used
-        config = replace(config, pictures=replace(config.pictures, white=WHITEST))
-    rows = rows_for(config, watch, known_files(folder))
+    rows = rows_for(_as_begun(config), watch, known_files(folder))
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
             f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
@@ -46,6 +44,13 @@ def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
         ) from None
     _mend(run)
     return run
+
+
+def _as_begun(config: Config) -> Config:
+    """A run that wrote nothing down of what is white had no 16-bit pictures, or began when 65,535 was white in all."""
+    if config.pictures.white is not None or not config.data.source.startswith("pictures:"):
+        return config
+    return replace(config, pictures=replace(config.pictures, white=WHITEST))
 
 
 def _mend(run: Run) -> None:
