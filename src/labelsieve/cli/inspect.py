@@ -36,10 +36,12 @@ def inspect(
     from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError, UsageError
+    from labelsieve.nets.choice import Choice
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.fitting import batch_for, mixing_for, network_for
     from labelsieve.runs.own import picture_options, sized_for
     from labelsieve.runs.presets import LITTLE_MIXING
+    from labelsieve.runs.resolve import resolve
 
     options = sized_for(picture_options(override(Config(), said.of_data("inspect")).pictures), device)
     cuda = choose_device(device).type == "cuda"
@@ -55,10 +57,13 @@ def inspect(
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)
     changed = {} if noise is None else labels_changed(data, noise)
-    choice = network_for(found.shape, found.samples, cuda)
-    batch = batch_for(found.shape, found.samples)
-    # Named sets are mixed as their presets say.
-    mixing = mixing_for(choice.name, found.shape) if isinstance(path, Path) and len(found.shape) == 3 else {}
+    if isinstance(path, str):  # a known set has a preset
+        settled = resolve(path, options={"data.noise": noise})
+        choice, batch = Choice(settled.network, "its preset"), settled.training.batch
+        mixing = {"training.beta": settled.training.beta, "views.policy": settled.views.policy}
+    else:
+        choice, batch = network_for(found.shape, found.samples, cuda), batch_for(found.shape, found.samples)
+        mixing = mixing_for(choice.name, found.shape) if len(found.shape) == 3 else {}
     if as_json:
         training = {"network": choice.name, "network_why": choice.why, "batch": batch} | mixing
         typer.echo(json.dumps(found.as_dict() | training | changed, ensure_ascii=False, default=str))
