@@ -26,7 +26,7 @@ from labelsieve.data.trust import quoted
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.decisions.log import NAME
-from labelsieve.errors import ToolError, UsageError
+from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
@@ -110,7 +110,7 @@ def logged(path: Path, on_conflict: str) -> dict[str, Decision]:
     if not told and not back and begun is None:
         raise UsageError(
             f"{path / NAME}: there are no decisions in it; review the run first, or bring them in with "
-            f"`labelsieve decisions {path} --from FILE`"
+            f"{command('decisions', path, '--from', 'FILE')}"
         )
     return told | back
 

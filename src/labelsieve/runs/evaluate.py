@@ -12,7 +12,7 @@ from labelsieve.data.pictures.opening import Second, second_test
 from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.sources import OWN, SOURCES, load_data, source_at
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import ToolError, UsageError
+from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.elsewhere import rooted_for, suited_to
 from labelsieve.runs.folder import RunFolder
@@ -35,7 +35,7 @@ def evaluate_model(
     """
     config = RunFolder.open(path).read_config()
     if data is None and said:
-        raise UsageError(f"{', '.join(said)}: this is about other data; name them: `labelsieve evaluate {path} DATA`")
+        raise UsageError(f"{', '.join(said)}: this is about other data; name them: {command('evaluate', path, 'DATA')}")
     trained_on = config.data.source
     if data is not None:
         config = _for_data(config, data, said or {})
@@ -104,6 +104,6 @@ def _own(path: Path, config: Config, model: Model, progress: Progress | None) ->
     found = _named(config.data.source, config, model, progress)
     if found.split == "all":
         raise ToolError(
-            f"{config.data.source}: it has no test pictures; name data that have some: `labelsieve evaluate {path} DATA`"
+            f"{config.data.source}: it has no test pictures; name data that have some: {command('evaluate', path, 'DATA')}"
         )
     return found

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from labelsieve import nets
 from labelsieve.data.augment.weak import middle
 from labelsieve.data.pictures.depth import WHITEST
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, command
 from labelsieve.method import equations
 from labelsieve.method.dropout import torchs_own
 from labelsieve.method.learner import scale
@@ -90,7 +90,7 @@ def load_model(path: Path, device: torch.device) -> Model:
     for file in (folder.model, folder.model_facts):
         if not file.is_file():
             raise ToolError(
-                f"{file}: missing; the run has not come to a stop yet, or was half deleted: `labelsieve resume {path}`"
+                f"{file}: missing; the run has not come to a stop yet, or was half deleted: {command('resume', path)}"
             )
     try:
         facts = json.loads(folder.model_facts.read_text(encoding="utf-8"))
