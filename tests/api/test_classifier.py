@@ -1,5 +1,6 @@
 """NoisyLabelClassifier: scikit-learn's own list of checks, and what is ours: pictures, issues, run folders."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,10 @@ def test_a_run_folder_holds_the_same_model(tmp_path: Path) -> None:
     plain = NoisyLabelClassifier(**settings).fit(vectors, NAMES[given])
     kept = NoisyLabelClassifier(run_dir=tmp_path / "run", **settings).fit(vectors, NAMES[given], ids=[f"n{i}" for i in range(60)])
     assert np.array_equal(plain.clean_probability_, kept.clean_probability_)
+    said = json.loads((tmp_path / "run" / "estimate.json").read_text())["cautions"]
+    assert any("60 samples are few" in words for words in said)
+    assert said == list(kept.cautions_) == list(plain.cautions_) == list(plain.issues_.cautions)
+    assert f"caution: {said[0]}" in repr(plain.issues_)
     model = load_model(tmp_path / "run", torch.device("cpu"))
     assert model.classes == tuple(NAMES)
     np.testing.assert_allclose(model.probabilities(torch.from_numpy(vectors)), kept.predict_proba(vectors), atol=1e-5)

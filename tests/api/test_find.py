@@ -183,3 +183,11 @@ def test_many_classes_are_learnt_in_as_few_steps(monkeypatch: pytest.MonkeyPatch
     assert grown > 0.8 > 0.5 > sure()
     monkeypatch.undo()
     assert [small_head.rate_for(count) for count in (2, 100, 400, 5000)] == pytest.approx([0.05, 0.05, 0.2, 0.5])
+
+
+def test_a_table_says_when_not_to_trust_it() -> None:
+    rng = np.random.default_rng(0)
+    few = find_label_issues(rng.normal(size=(60, 4)), rng.integers(0, 3, 60))
+    assert any("60 samples are few" in words for words in few.cautions)
+    labels = np.arange(600) % 3
+    assert find_label_issues(8 * np.eye(3)[labels] + rng.normal(size=(600, 3)), labels).cautions == ()

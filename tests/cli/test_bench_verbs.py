@@ -31,6 +31,10 @@ def test_figures_are_shown_and_written(shell: Shell, tmp_path: Path) -> None:
         (("--classes", 1), "classes"),
         (("--json", "nowhere/x.json"), "the folder nowhere does not exist"),
         (("--json", "."), "that is a folder"),
+        (
+            ("--json", "kept.json"),
+            "--json kept.json: that file exists, and nothing is overwritten; move it away, or name another",
+        ),
         (("--set", "engine.capture=true"), "needs a CUDA device"),
     ],
 )
@@ -39,8 +43,10 @@ def test_refused_before_measuring(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelsieve.benchmark.speed.ceiling", lambda *_: pytest.fail("it measured"))
+    (tmp_path / "kept.json").write_text("mine")
     answer = shell("bench", "--device", "cpu", *words)
     assert answer.code != 0 and said in answer.err
+    assert (tmp_path / "kept.json").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -48,6 +54,7 @@ def test_refused_before_measuring(
     [
         (("--noise", "sym:0.2", "--noise", "symm:0.4"), "symm"),
         (("--noise", "sym:0.2", "--json", "nowhere/x.json"), "the folder nowhere does not exist"),
+        (("--noise", "sym:0.2", "--json", "kept.json"), "--json kept.json: that file exists"),
     ],
 )
 def test_all_noises_and_the_file_are_checked_first(
@@ -55,5 +62,13 @@ def test_all_noises_and_the_file_are_checked_first(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelsieve.benchmark.against_cleanlab.compare", lambda *_: pytest.fail("it measured"))
+    (tmp_path / "kept.json").write_text("mine")
     answer = shell("bench-cleanlab", "digits", *words)
     assert answer.code != 0 and said in answer.err
+    assert (tmp_path / "kept.json").read_text() == "mine"
+
+
+def test_bench_review_overwrites_nothing(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "kept.json").write_text("mine")
+    answer = shell("bench-review", "digits", "--json", tmp_path / "kept.json")
+    assert answer.code == 2 and "that file exists" in answer.err and (tmp_path / "kept.json").read_text() == "mine"

@@ -92,7 +92,7 @@ def test_the_terminal_says_what_card_and_list_say(tmp_path: Path, shell: Shell, 
     listed = f"{len(issues)} of {len(rows)} {'is' if len(issues) == 1 else 'are'} listed as issues"
     assert issues and listed in answer.out
     assert all(f"{issues.count(action)} to {action}" in answer.out for action in set(issues))
-    share = re.search(r"about ([\d.]+ %) of the labels seem to be wrong", answer.out)
+    share = re.search(r"(between [\d.]+ and [\d.]+ %) of the labels seem to be wrong \(point", answer.out)
     assert share and share[1] in (tmp_path / "run" / "README.md").read_text()
 
 

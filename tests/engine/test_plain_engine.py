@@ -5,7 +5,9 @@ import torch
 
 from labelsieve.data.augment import views_for
 from labelsieve.data.noisy_data import NoisyData
+from labelsieve.engine.device import choose_device
 from labelsieve.engine.plain import PlainEngine
+from labelsieve.errors import UsageError
 from labelsieve.method.cleaners import MixtureCleaner
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
@@ -110,3 +112,9 @@ def test_evidence_of_cropped_pictures_is_that_of_their_middle(data: NoisyData, l
     cropped = PlainEngine(data, views_for(data.shape, True, crop=4))
     middle = NoisyData(data.images[..., 2:6, 2:6].contiguous(), data.labels, data.ids, data.classes)
     torch.testing.assert_close(cropped.gather(learner).losses, engine_of(middle).gather(learner).losses, rtol=0, atol=1e-5)
+
+
+def test_a_missing_gpu_is_told_for_the_command_line_and_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UsageError, match='sees no CUDA device here; use --device cpu, in Python device="cpu"$'):
+        choose_device("cuda")

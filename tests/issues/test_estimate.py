@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelsieve.issues.estimate import Chances, by_class, chances, expected_yield, limited, wrong_share
+from labelsieve.issues.estimate import Chances, by_class, chances, expected_yield, in_words, limited, wrong_share
 
 
 def sure(wrong: list[float]) -> Chances:
@@ -84,3 +84,8 @@ def test_where_networks_err_only_the_flagged_count_and_the_limit_gives_the_inter
     assert wrong_share(nothing).share == 0 and wrong_share(nothing).high == pytest.approx(0.1)
     none_left = limited(sure([0.5, 0.0]), np.array([True, False]), 0.1, 0.9)
     assert wrong_share(none_left).share == 0.25
+
+
+def test_a_wide_interval_leads() -> None:
+    assert in_words(0.34, 0.18, 0.35) == ("between 18.0 and 35.0 %", "point estimate 34.0 %")
+    assert in_words(0.17, 0.123, 0.192, 0) == ("about 17 %", "12 to 19 %")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labelsieve.errors import UsageError
-from labelsieve.report.charts import heat_map
+from labelsieve.report.charts import crowded_map, heat_map
 
 Reader = Callable[[str], ET.Element]
 NAMES = ["cat", "dog", "<frog> & 'co'"]
@@ -98,3 +98,31 @@ def test_names_that_do_not_fit_the_counts_are_refused() -> None:
         heat_map(COUNTS, NAMES[:2], NAMES, title="Pairs")
     with pytest.raises(UsageError, match=r"shape \(3, 3\), the names ask for \(3, 2\)"):
         heat_map(COUNTS, NAMES, NAMES[:2], title="Pairs")
+
+
+def many() -> np.ndarray:
+    """One count for every pair of 100 classes, more for 400 and most for one."""
+    counts = np.ones((100, 100), dtype=int)
+    np.fill_diagonal(counts, 500)
+    counts[:4, 1:] += 3 * (1 - np.eye(100, dtype=int)[:4, 1:])
+    counts[7, 3] = 40
+    return counts
+
+
+def test_a_hundred_classes_are_cells_in_their_order_in_a_small_drawing(read_chart: Reader) -> None:
+    names = [f"class {k}" for k in range(100)]
+    text = crowded_map(many(), names, title="Pairs")
+    root = read_chart(text)
+    own = [part for part in root.iter("rect") if part.get("class") == "cell"]
+    (strongest,) = [part for part in own if part[0].text == "class 7 → class 3: 40"]
+    assert (strongest.get("x"), strongest.get("y"), strongest.get("fill-opacity")) == ("3", "7", "1.00")
+    squares = sum((path.get("d") or "").count("z") for path in root.iter("path") if path.get("class") == "cell")
+    assert squares + len(own) == 100 * 99 and len(own) == 400
+    assert len(text) < 200_000 and "The strongest cell stands for 40." in " ".join(words(root))
+
+
+def test_names_of_a_crowd_are_thinned_until_they_do_not_touch(read_chart: Reader) -> None:
+    root = read_chart(crowded_map(many(), [f"class {k}" for k in range(100)], title="Pairs"))
+    rows = sorted(float(part.get("y") or "nan") for part in root.iter("text") if part.get("text-anchor") == "end")
+    assert len(rows) == 50 and np.diff(rows).min() >= 10
+    assert "No pair" in words(read_chart(crowded_map(np.eye(60), [str(k) for k in range(60)], title="Pairs")))[-1]

@@ -57,6 +57,17 @@ def words(read_page: Reader, report: RunReport) -> str:
     return " ".join("".join(read_page(run_page(report)).words).replace("\u00a0", " ").split())
 
 
+def test_a_wide_interval_comes_before_the_estimate(read_page: Reader) -> None:
+    """34 % were said where 21 % were wrong, with the truth in brackets."""
+    wrong = np.where(np.arange(300) < 102, 1.0, 0.0)
+    opinions = Chances(wrong, (wrong * 0.5)[None])
+    unsure = made(share=wrong_share(opinions), expected=expected_yield(opinions, np.arange(300)))
+    said = words(read_page, unsure)
+    assert "Between 17.0 and 34.0 % of the 300 labels seem to be wrong (point estimate 34.0 %)" in said
+    assert "17 to 34 %" in said and "About 34" not in said
+    assert "Check the first 60 of the list: between 30 and 60 are wrong (point estimate 60)." in said
+
+
 def test_it_says_what_was_found(read_page: Reader) -> None:
     said = words(read_page, made())
     assert "About 21.2 % of the 300 labels seem to be wrong" in said and "60 are listed as issues" in said
@@ -163,3 +174,12 @@ def test_tiny_runs(read_page: Reader, count: int) -> None:
         is_issue=np.ones(count, bool),
     )
     assert "100.0 %" in words(read_page, report)
+
+
+@pytest.mark.parametrize(("kinds", "mapped"), [(10, False), (40, True), (100, True), (201, False)])
+def test_many_classes_have_a_map_to_scroll_and_the_largest_pairs(read_page: Reader, kinds: int, mapped: bool) -> None:
+    names = tuple(f"class {k}" for k in range(kinds))
+    text = run_page(made(names))
+    assert ('class="scroll" tabindex="0" role="region"' in text) == mapped
+    assert ("The largest of them" in text) == mapped
+    assert read_page(text).words

@@ -1,6 +1,7 @@
 """Corrected data sets: folders, tables, arrays; names of all kinds; and that nothing that exists is touched."""
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import pytest
 
 from data.pictures.made import class_folders, noise, save
 from labelsieve.data.arrays import load_arrays
+from labelsieve.data.corrected import tree as corrected_tree
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
@@ -72,6 +74,24 @@ def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, pu
     new = tmp_path / "new" / "cat" / "0.png"
     assert new.is_symlink() == (put == "symlink")
     assert (new.stat().st_ino == (tree / "cat" / "0.png").stat().st_ino) == (put != "copy")
+
+
+@pytest.mark.parametrize("readable", [False, True])
+def test_a_copy_that_fails_blames_the_side_that_failed(
+    tmp_path: Path, tree: Path, run: Path, readable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*words: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(corrected_tree.shutil, "copy2", fail)
+    if not readable:
+        monkeypatch.setattr(corrected_tree, "read_through", fail)
+    with pytest.raises(ToolError) as caught:
+        apply_run(run, tmp_path / "new", Policy(), put="copy")
+    source, target = f"{tree}/", str(tmp_path / "new")
+    assert str(caught.value).startswith(target if readable else source)
+    assert (".png: this picture cannot be read (Input/output error)" in str(caught.value)) != readable
+    assert not (tmp_path / "new").exists()
 
 
 def test_links_that_lead_elsewhere_come_with_the_command_that_reads_them(tmp_path: Path, run: Path) -> None:

@@ -19,7 +19,8 @@ def test_its_figures_are_those_of_the_run(finished: Path) -> None:
     assert text == card(found, record)
     accuracy = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()][1]["accuracy"]["both"]
     assert f"{accuracy:.2f} %" in text and "48" in text
-    assert f"{100 * found.share.share:.1f} % ({100 * found.share.low:.1f} % to {100 * found.share.high:.1f} %)" in text
+    share, low, high = (f"{100 * part:.1f}" for part in (found.share.share, found.share.low, found.share.high))
+    assert f"between {low} and {high} % (point estimate {share} %)" in text, "48 labels make a wide interval"
     assert found.made_wrong is not None and f"sym:0.3: {100 * found.made_wrong.mean():.1f} %" in text
     counts = [int(number) for number in re.findall(r"(?:keep|relabel|review|drop) (\d+)", text)]
     assert sum(counts) == 48

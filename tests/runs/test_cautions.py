@@ -1,15 +1,25 @@
 """A run says when it should not be trusted: each caution on findings made by hand, none where all is well."""
 
+import html
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from labelsieve.issues.estimate import Chances
+from labelsieve.report.run import run_page
+from labelsieve.runs.card import plain
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config, override
-from labelsieve.runs.findings import Findings, Record
+from labelsieve.runs.findings import Findings, Record, read_findings, read_record
+from labelsieve.runs.fitting import fitted
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.reporting import run_report
+from labelsieve.runs.train import begin, drive, take_up
+from runs.tiny import tiny_config
 
 
 def findings(counts: tuple[int, ...] = (300, 300), wrong: float = 0.1, opinions: tuple[float, ...] = (0.1,)) -> Findings:
@@ -21,16 +31,19 @@ def findings(counts: tuple[int, ...] = (300, 300), wrong: float = 0.1, opinions:
     return Findings({}, names, np.arange(count), given, given, 1 - zeros, zeros > 0, zeros, chances, None, zeros > 0)
 
 
-def record(epochs: int = 20, accuracy: float = 90.0, **last: Any) -> Record:
+def record(epochs: int = 20, accuracy: float = 90.0, estimate: tuple[float, float, float] | None = None, **last: Any) -> Record:
     lines = [{"epoch": epoch + 1, "accuracy": {"both": accuracy}} for epoch in range(epochs)]
-    return Record(override(Config(), {"training.epochs": 20}), {}, [*lines[:-1], lines[-1] | last], 1.0, None, ())
+    early = None if estimate is None else dict(zip(("share", "low", "high"), estimate))
+    return Record(override(Config(), {"training.epochs": 20}), {}, [*lines[:-1], lines[-1] | last], 1.0, early, ())
 
 
 @pytest.mark.parametrize(
     ("found", "run", "words"),
     [
-        (findings((60, 60)), record(), "Only 120 labels"),
-        (findings((600, 6)), record(), 'Under 20 samples of "class 1" (6)'),
+        (findings((60, 60)), record(), "120 samples are few"),
+        (findings((370, 370, 19)), record(), 'fewer than 20 samples ("class 2": 19)'),
+        (findings((600, 20)), record(), "30 times the smallest"),
+        (findings(), record(estimate=(0.3, 0.18, 0.55)), "Do not trust the estimate after the warm-up (18 to 55 %)"),
         (findings(opinions=(0.05, 0.5)), record(), "is uncertain"),
         (findings(wrong=0.8, opinions=(0.8,)), record(), "Most labels look wrong"),
         (findings(), record(12), "Stopped after 12 of 20 epochs"),
@@ -45,11 +58,42 @@ def test_each_reason_for_doubt_is_said_alone(found: Findings, run: Record, words
 
 def test_nothing_is_said_where_nothing_is_amiss() -> None:
     assert cautions(findings(), record()) == []
+    assert cautions(findings(), record(estimate=(0.3, 0.25, 0.4))) == []
     early = record(notes=["network 1: the partition collapsed: class 0 swallows the rest"])
     recovered = replace(early, metrics=[early.metrics[-1], *record().metrics])
     assert cautions(findings(), recovered) == []
 
 
+@pytest.mark.parametrize("warmup", [20, 30])
+def test_a_run_that_only_warms_up_says_so_before_and_after(warmup: int) -> None:
+    run = record()
+    config = override(run.config, {"training.warmup": warmup})
+    (said,) = cautions(findings(), replace(run, config=config))
+    assert f"All 20 epochs are warm-up (training.warmup is {warmup})" in said
+    assert said in fitted(config, (1, 8, 8), 600, cuda=False)[1]
+    plain = override(config, {"method": "ce"})
+    assert cautions(findings(), replace(run, config=plain)) == []
+
+
 def test_many_small_classes_are_counted() -> None:
     said = cautions(findings((10,) * 60), record())
-    assert len(said) == 1 and "and 55 more" in said[0]
+    assert len(said) == 1 and "All 60 classes have fewer than 20 samples" in said[0]
+
+
+def test_one_list_is_in_the_card_the_report_and_estimate_json(tmp_path: Path, source: str) -> None:
+    """Lambda_u is left open, so that a run of 48 pictures makes an estimate, and a poor one."""
+    run = begin(tmp_path / "run", tiny_config(source, training__lambda_u=None))
+    steps = drive(run)
+    next(steps), next(steps)  # the warm-up, and the epoch before which the noise is estimated
+    early = json.loads(run.folder.estimate.read_text())["cautions"]
+    assert [step.record["phase"] for step in steps][-1] == "final"
+    folder = RunFolder(tmp_path / "run")
+    said = cautions(read_findings(folder), read_record(folder))
+    assert any("Do not trust the estimate after the warm-up" in words for words in said)
+    assert any("are few" in words for words in said)
+    assert set(early) <= set(said)
+    assert json.loads(folder.estimate.read_text())["cautions"] == said
+    text, page = folder.card.read_text(), run_page(run_report(folder.path)[0])
+    assert all(f"- {plain(words)}\n" in text and html.escape(words) in page for words in said)
+    take_up(folder.path)
+    assert json.loads(folder.estimate.read_text())["cautions"] == said

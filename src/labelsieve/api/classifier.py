@@ -22,14 +22,14 @@ from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput, check_present, plain
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.engine.device import callers_settings_kept, choose_device
+from labelsieve.issues.table import LabelIssues
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.estimate import flag_limit
 from labelsieve.nets import lent
-from labelsieve.runs.assemble import Parts, Rows
+from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.evidence import mean_probs
-from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.in_memory import train_in_memory
+from labelsieve.runs.in_memory import cautions_of, train_in_memory
 from labelsieve.runs.model import Model, built
 from labelsieve.runs.outcome import label_issues, model_facts, model_tensors
 from labelsieve.runs.presets import Settings, own, vectors
@@ -65,7 +65,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
 
     After `fit`: `classes_`, `n_features_in_`, `clean_probability_` (N,), `label_issues_` (a pandas data frame with a row for
     every sample, in their order; a numpy structured array where pandas is not installed), `issues_` (the same and more, as an
-    `IssueTable`).
+    `IssueTable`), `cautions_` (sentences that say when not to trust them, gravest first; empty where all is well).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -127,24 +127,27 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         if self.run_dir is None:
             trained = train_in_memory(config, rows)
             parts, epoch, history = trained.parts, trained.epoch, trained.history
+            metrics, decision = trained.metrics, trained.decision
         else:
             epochs: list[Epoch] = []
             run = begin(Path(self.run_dir), config, rows=rows)
             for _ in drive(run, watch=lambda epoch: epochs.__setitem__(slice(None), [epoch])):
                 pass
             parts, epoch, history = run.parts, epochs[0], run.history
+            metrics, decision = run.metrics, run.decision
         facts = model_facts(config, parts.learners, rows.collection)
         self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(str(self.device)))
-        self.issues_ = self._issues(epoch, rows, parts, history, ids)
+        limit = flag_limit(epoch.seen)
+        ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned, limit)
+        self.cautions_ = cautions_of(config, metrics, decision, epoch, ranked, limit)
+        self.issues_ = self._issues(epoch, ranked, ids)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
 
-    def _issues(self, epoch: Epoch, rows: Rows, parts: Parts, history: ScoreHistory, ids: NDArray[Any]) -> IssueTable:
+    def _issues(self, epoch: Epoch, ranked: LabelIssues, ids: NDArray[Any]) -> IssueTable:
         """The same ranking as a run's issues.csv."""
         by_loss = torch.stack(epoch.by_loss).cpu().numpy()
         chances = torch.stack(epoch.by_prototype).cpu().numpy() if epoch.by_prototype else by_loss
-        limit = flag_limit(epoch.seen)
-        ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned, limit)
         return IssueTable(
             id=ids,
             given_label=self.classes_[ranked.given],
@@ -156,6 +159,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             clean_by_loss=by_loss.mean(0),
             clean_by_prototype=chances.mean(0),
             classes=self.classes_,
+            cautions=self.cautions_,
         )
 
     def _config(self, rows: Rows, network: str | None) -> Config:

@@ -20,6 +20,7 @@ from labelsieve.api.vectors import DIMENSIONS, compact
 from labelsieve.engine.device import set_threads
 from labelsieve.method.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
 from labelsieve.method.estimate import estimate_noise
+from labelsieve.runs.cautions import table_cautions
 
 PASSES, DIM = 5, 64
 
@@ -103,9 +104,10 @@ def _table(seen: Evidence, ids: NDArray[Any], kinds: NDArray[Any], seed: int) ->
     score = ((own + by_loss) / 2).double().clamp(0, 1).numpy()
     given, suggested = seen.labels.numpy(), seen.predicted.numpy()
     order = np.argsort(score, kind="stable")
-    wrong = estimate_noise([seen], seed).share
+    wrong = estimate_noise([seen], seed)
+    counts = dict(zip(map(str, kinds.tolist()), np.bincount(given, minlength=len(kinds)).tolist()))
     flagged = np.zeros(len(given), dtype=bool)
-    flagged[order[: round(wrong * len(given))]] = True
+    flagged[order[: round(wrong.share * len(given))]] = True
     return IssueTable(
         id=ids,
         given_label=kinds[given],
@@ -117,6 +119,7 @@ def _table(seen: Evidence, ids: NDArray[Any], kinds: NDArray[Any], seed: int) ->
         clean_by_loss=by_loss.numpy(),
         clean_by_prototype=by_prototype.numpy(),
         classes=kinds,
+        cautions=table_cautions(wrong.share, wrong.low, wrong.high, counts),
     )
 
 

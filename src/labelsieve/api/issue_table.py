@@ -27,6 +27,7 @@ class IssueTable:
     clean_by_loss: NDArray[np.float32]  # (N,) chance to be clean by the mixture over the losses
     clean_by_prototype: NDArray[np.float32]  # (N,) the same by class prototypes
     classes: NDArray[Any]  # (K,)
+    cautions: tuple[str, ...] = ()  # when not to trust this, gravest first; empty where there is nothing to warn of
 
     def __len__(self) -> int:
         return len(self.label_score)
@@ -34,7 +35,8 @@ class IssueTable:
     def __repr__(self) -> str:
         found = f"{len(self):,} samples, {len(self.classes):,} classes, {int(self.is_label_issue.sum()):,} labels look wrong"
         lines = [f"  {name!r}: {given!r}, rather {other!r} (score {score:.3f})" for name, given, other, score in self.top(5)]
-        return "\n".join([f"IssueTable: {found}; the most suspicious:", *lines])
+        warned = [f"  caution: {caution}" for caution in self.cautions]
+        return "\n".join([f"IssueTable: {found}; the most suspicious:", *lines, *warned])
 
     @property
     def rank(self) -> NDArray[np.int64]:

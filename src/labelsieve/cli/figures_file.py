@@ -14,6 +14,8 @@ def check_json(path: Path | None) -> None:
     folder = path.expanduser().parent
     if path.is_dir():
         raise UsageError(f"--json {path}: that is a folder; name a file")
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"--json {path}: that file exists, and nothing is overwritten; move it away, or name another file")
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         what = "cannot be written to" if folder.is_dir() else "does not exist"
         raise UsageError(f"--json {path}: the folder {folder} {what}; make it so, or choose another file")

@@ -9,6 +9,7 @@ from labelsieve.cli.looking import Looking, say_rows
 from labelsieve.cli.progress import follow, say_summary
 from labelsieve.cli.rounds import say_rounds
 from labelsieve.errors import UsageError, command
+from labelsieve.issues.estimate import in_words
 from labelsieve.issues.rules import ACTIONS
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.cautions import cautions
@@ -77,10 +78,11 @@ def finish(run: Run, limit: float | None) -> None:
 def _say_findings(folder: RunFolder) -> None:
     """How many labels seem wrong, what to do about those that are listed, and when not to trust it; as card and report say."""
     found = read_findings(folder)
-    share, issues = found.share, int(found.is_issue.sum())
+    issues = int(found.is_issue.sum())
+    lead, aside = in_words(found.share.share, found.share.low, found.share.high)
     actions = ", ".join(f"{found.issue_actions[name]:,} to {name}" for name in ACTIONS if found.issue_actions[name])
     console.print(
-        f"about {100 * share.share:.1f} % of the labels seem to be wrong ({100 * share.low:.1f} to {100 * share.high:.1f} %); "
+        f"{lead} of the labels seem to be wrong ({aside}); "
         f"{issues:,} of {len(found.score):,} {'is' if issues == 1 else 'are'} listed as issues{': ' if actions else ''}{actions}"
     )
     for caution in cautions(found, read_record(folder)):

@@ -29,10 +29,17 @@ class Captured:
         if self.graph is None:
             self._record(inputs)
         assert self.graph is not None and self.output is not None
+        self._check(inputs)
         for buffer, value in zip(self.inputs, inputs):
             buffer.copy_(value, non_blocking=True)
         self.graph.replay()
         return self.output.clone()
+
+    def _check(self, inputs: Sequence[Tensor]) -> None:
+        """A copy into a buffer would stretch a batch of one in silence. Shapes are known on the host: nothing waits."""
+        given, recorded = ([tuple(value.shape) for value in values] for values in (inputs, self.inputs))
+        if given != recorded:
+            raise RuntimeError(f"a captured step was recorded for inputs of the shapes {recorded} and is called with {given}")
 
     def _record(self, inputs: Sequence[Tensor]) -> None:
         self.inputs = [value.clone() for value in inputs]

@@ -23,7 +23,9 @@ def choose_device(name: str) -> torch.device:
     if kind == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f'device "{name}": torch {torch.__version__} sees no CUDA device here; use --device cpu')
+        raise UsageError(
+            f'device "{name}": torch {torch.__version__} sees no CUDA device here; use --device cpu, in Python device="cpu"'
+        )
     if number and int(number) >= torch.cuda.device_count():
         raise UsageError(f'device "{name}": there are {torch.cuda.device_count()} CUDA devices, numbered from 0')
     return torch.device(name)

@@ -22,6 +22,7 @@ LIMITED = (
 )
 NORMAL = 1.96  # a normal variable leaves this many deviations once in twenty times
 MAJORITY = 0.5
+VAGUE = 0.1  # an interval of so many points says more than the estimate inside it
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,17 @@ class Yield:
         """Expected, low and high after so many."""
         expected, low, high = (float(np.interp(checked, self.checked, line)) for line in (self.expected, self.low, self.high))
         return expected, low, high
+
+
+def in_words(share: float, low: float, high: float, decimals: int = 1) -> tuple[str, str]:
+    """What to lead with and what to say in brackets: the estimate and its interval; the interval first where it is wide.
+
+    On few samples the estimate can lie near one end of a wide interval, and the truth at the other.
+    """
+    point, ends = f"{100 * share:.{decimals}f} %", (f"{100 * low:.{decimals}f}", f"{100 * high:.{decimals}f} %")
+    if high - low > VAGUE:
+        return f"between {ends[0]} and {ends[1]}", f"point estimate {point}"
+    return f"about {point}", f"{ends[0]} to {ends[1]}"
 
 
 def chances(

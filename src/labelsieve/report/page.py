@@ -81,6 +81,12 @@ def figure(draw: Callable[[float], str], caption: str = "") -> str:
     return element("figure", "\n", draw(WIDE), "\n", draw(NARROW), "\n", words)
 
 
+def scrolled(drawn: str, name: str, caption: str = "") -> str:
+    """A drawing that may be wider than the screen, to be moved by finger, wheel or arrow keys; on paper it shrinks to fit."""
+    words = element("figcaption", escape(caption)) if caption else ""
+    return element("figure", "\n", element("div", drawn, klass="scroll", tabindex=0, role="region", aria_label=name), "\n", words)
+
+
 def table(
     header: Sequence[str],
     rows: Sequence[Sequence[str | None]],

@@ -5,11 +5,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from labelsieve.issues.estimate import HOW, LIMITED, Share, Yield
+from labelsieve.issues.estimate import HOW, LIMITED, VAGUE, Share, Yield, in_words
 from labelsieve.issues.rules import unlisted_words
-from labelsieve.report.charts import Band, Curve, Group, heat_map, histogram, line_chart
+from labelsieve.report.canvas import NARROW, WIDE
+from labelsieve.report.charts import (
+    MOST_MAPPED,
+    Band,
+    Curve,
+    Group,
+    crowded_map,
+    fits,
+    heat_map,
+    histogram,
+    largest_pairs,
+    line_chart,
+)
 from labelsieve.report.markup import element, escape, percent
-from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, steps, table
+from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, scrolled, steps, table
 
 MOST_ROWS = 40  # of a table by class
 MOST_LEFT_OUT = 30
@@ -28,6 +40,7 @@ MAIN_SETTINGS = (
     "training.lambda_u",
     "cleaning.tau",
 )
+PAIRS = "A strong cell away from the others is a pair of classes that is easily confused, by people or by what made the labels."
 MEANING = {
     "keep": "the label fits",
     "relabel": "both networks are sure of the same other class",
@@ -111,6 +124,18 @@ def span_of(share: Share) -> str:
     return _between(f"{100 * share.low:.1f}", percent(share.high))
 
 
+def _words(share: float, low: float, high: float) -> tuple[str, str]:
+    """What to lead with, and what to say in brackets; no line ends before a percent sign."""
+    lead, aside = in_words(share, low, high)
+    return lead.replace(" %", "\u00a0%"), aside.replace(" to ", "\u00a0to\u00a0").replace(" %", "\u00a0%")
+
+
+def _figure(share: Share) -> str:
+    """The one to show large: the estimate, or its whole interval where that is wide."""
+    whole = _between(f"{100 * share.low:.0f}", percent(share.high, 0))
+    return whole if share.high - share.low > VAGUE else percent(share.share)
+
+
 def _between(low: str, high: str) -> str:
     """Two numbers that no line end parts."""
     return f"{low}\u00a0to\u00a0{high}"
@@ -118,10 +143,11 @@ def _between(low: str, high: str) -> str:
 
 def _found(data: RunReport) -> str:
     count, issues = len(data.score), int(data.is_issue.sum())
-    words = f"About {percent(data.share.share)} of the {count:,} labels seem to be wrong ({span_of(data.share)}). "
+    lead, aside = _words(data.share.share, data.share.low, data.share.high)
+    words = f"{lead[0].upper()}{lead[1:]} of the {count:,} labels seem to be wrong ({aside}). "
     words += f"{issues:,} {'is' if issues == 1 else 'are'} listed as issues."
     pairs = [
-        (percent(data.share.share), f"of the labels seem wrong ({span_of(data.share)})"),
+        (_figure(data.share), f"of the labels seem wrong ({aside})"),
         (f"{issues:,}", f"of {count:,} labels listed as issues"),
     ]
     if data.decided:
@@ -149,8 +175,8 @@ def _early(data: RunReport) -> str:
     if data.early is None:
         return ""
     share, low, high = data.early
-    said = f"{percent(share)} ({_between(f'{100 * low:.1f}', percent(high))})"
-    return f"After the warm-up, from the neighbours of each sample, the run had estimated {said}."
+    lead, aside = _words(share, low, high)
+    return f"After the warm-up, from the neighbours of each sample, the run had estimated {lead} ({aside})."
 
 
 def _truth(data: RunReport) -> str:
@@ -180,7 +206,9 @@ def _yield(data: RunReport) -> str:
     issues = int(data.is_issue.sum())
     at = min(200, count) if issues >= 200 else max(min(issues, count), min(20, count))
     expected, low, high = found.at(at)
-    words = f"Check the first {at:,} of the list: about {expected:,.0f} are wrong ({low:,.0f} to {high:,.0f})."
+    wide = f"between {low:,.0f} and {high:,.0f} are wrong (point estimate {expected:,.0f})"
+    narrow = f"about {expected:,.0f} are wrong ({low:,.0f} to {high:,.0f})"
+    words = f"Check the first {at:,} of the list: {wide if high - low > VAGUE * at else narrow}."
     end = _end_of_interest(data)
     near = found.checked <= end
     x, y = found.checked[near], found.expected[near]
@@ -252,10 +280,14 @@ def _class_rows(data: RunReport) -> list[tuple[str | None, ...]]:
 def _pairs(data: RunReport) -> str:
     if not data.matrix.any():
         return paragraph("No label is listed as an issue.", "note")
-    return figure(
-        lambda width: heat_map(data.matrix, data.classes, data.classes, title="Listed labels", width=width),
-        "A strong cell away from the others is a pair of classes that is easily confused, by people or by what made the labels.",
-    )
+    names, title = data.classes, "Listed labels"
+    if fits(names, names, NARROW) or len(names) > MOST_MAPPED:
+        return figure(lambda width: heat_map(data.matrix, names, names, title=title, width=width), PAIRS)
+    roomy = fits(names, names, WIDE)
+    draw = heat_map(data.matrix, names, names, title=title) if roomy else crowded_map(data.matrix, names, title=title)
+    apart = data.matrix * ~np.eye(len(names), dtype=bool)
+    bars = figure(lambda width: largest_pairs(apart, names, names, title="The largest of them", width=width))
+    return scrolled(draw, "Heat map of given and suggested labels", PAIRS) + (bars if apart.any() else "")
 
 
 def _suspects(data: RunReport) -> str:

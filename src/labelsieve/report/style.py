@@ -74,6 +74,8 @@ figure { margin: 0 0 .9rem; }
 figcaption { margin-top: .6rem; max-width: 41rem; }
 .chart { display: block; max-width: 100%; height: auto; overflow: visible; font-family: inherit; }
 .chart + .chart { display: none; }
+.scroll { overflow-x: auto; }
+.scroll .chart { max-width: none; }
 .chart text { fill: var(--ink); font-variant-numeric: tabular-nums; }
 .chart .small, .chart .tick, .chart .muted { fill: var(--muted); }
 .chart .head { font-weight: 620; }
@@ -88,6 +90,7 @@ figcaption { margin-top: .6rem; max-width: 41rem; }
 .band { fill: var(--ink); opacity: .055; } .band.b1 { opacity: .1; }
 .bar { fill: var(--tone); fill-opacity: .8; } .area { fill: var(--tone); }
 .cell { fill: var(--s0); } .cell.none { fill: var(--wash); }
+.diagonal { fill: var(--rule); }
 .cell.same { fill: none; stroke: var(--rule); }
 .chart .count.strong { fill: var(--ground); font-weight: 600; }
 """
@@ -135,13 +138,24 @@ _PRINT = """
   .sheet { max-width: none; padding: 0; }
   section { margin-top: 1.4rem; padding-top: 1rem; }
   h2, h3, h2 + p { break-after: avoid; }
+  .scroll { overflow: visible; }
+  .scroll .chart { max-width: 100%; max-height: 240mm; }
   figure, tr, .facts, .gallery > li { break-inside: avoid; }
+  details::details-content { content-visibility: visible; display: block; block-size: auto; }
+  summary { list-style: none; color: var(--ink); }
   .gallery { grid-template-columns: repeat(6, 1fr); gap: .4rem; }
   .gallery > li { font-size: .74rem; }
   .gallery .id { font-size: .66rem; }
-  .stairs, .bar, .band, .area, .cell, .mark, .picture {
+  .stairs, .bar, .band, .area, .cell, .diagonal, .mark, .picture {
     print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
 
-STYLE = "".join((_THEMES, _TYPE, _PARTS, _CHARTS, _PICTURES, _NARROW, _PRINT)).strip()
+# Older browsers open no closed fold on paper, by no style: there the paper says that something is missing.
+_OLDER = """
+@supports not selector(::details-content) {
+  @media print { details:not([open]) > summary::after { content: " (open this before printing)"; color: var(--muted); } }
+}
+"""
+
+STYLE = "".join((_THEMES, _TYPE, _PARTS, _CHARTS, _PICTURES, _NARROW, _PRINT, _OLDER)).strip()

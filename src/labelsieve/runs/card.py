@@ -4,10 +4,10 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from labelsieve.issues.estimate import HOW, LIMITED
+from labelsieve.issues.estimate import HOW, LIMITED, in_words
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.runs import atomic
-from labelsieve.runs.cautions import cautions
+from labelsieve.runs.cautions import cautions, write_cautions
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
@@ -21,7 +21,10 @@ MEASURES = {
 
 
 def write_card(folder: RunFolder) -> None:
-    atomic.write_text(folder.card, card(read_findings(folder), read_record(folder)))
+    """The card, and the cautions in it as facts for programs, in estimate.json."""
+    found, record = read_findings(folder), read_record(folder)
+    atomic.write_text(folder.card, card(found, record))
+    write_cautions(folder, found, record)
 
 
 def card(found: Findings, record: Record) -> str:
@@ -58,13 +61,13 @@ def _data(found: Findings, record: Record) -> str:
         ("source", plain(config.data.source)),
         ("samples", f"{len(found.score):,}" + (f" (a fixed subset, limit {config.data.limit})" if config.data.limit else "")),
         ("classes", f"{len(found.classes):,}"),
-        ("wrong labels, estimated", f"{_percent(share.share)} ({_percent(share.low)} to {_percent(share.high)})"),
+        ("wrong labels, estimated", _said(share.share, share.low, share.high)),
     ]
     if record.left_out:
         lines.insert(2, ("listed and left out", f"{record.left_out:,}; `left_out.csv` says why each"))
     if record.estimate is not None:
         early = record.estimate
-        said = f"{_percent(early['share'])} ({_percent(early['low'])} to {_percent(early['high'])})"
+        said = _said(early["share"], early["low"], early["high"])
         lines.append(("the same after the warm-up, from neighbours", said))
     if found.made_wrong is not None:
         made = f"{plain(config.data.noise)}: {_percent(float(found.made_wrong.mean()))} of the labels"
@@ -75,7 +78,7 @@ def _data(found: Findings, record: Record) -> str:
         (
             plain(found.classes[k]),
             f"{found.shares[k].count:,}",
-            f"{_percent(found.shares[k].share)} ({_percent(found.shares[k].low)} to {_percent(found.shares[k].high)})",
+            _said(found.shares[k].share, found.shares[k].low, found.shares[k].high),
             f"{int(found.is_issue[found.given == k].sum()):,}",
         )
         for k in listed
@@ -169,6 +172,11 @@ def plain(text: str) -> str:
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _said(share: float, low: float, high: float) -> str:
+    lead, aside = in_words(share, low, high)
+    return f"{lead} ({aside})"
 
 
 def _percent(share: float) -> str:

@@ -1,22 +1,62 @@
-"""When a run's answers should not be trusted: what it found and wrote about itself go in, sentences come out, gravest first."""
+"""When a run's answers should not be trusted: what it found and wrote about itself go in, sentences come out, gravest first.
+
+One list for the terminal, the card, the report, estimate.json and Python.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from labelsieve.data.trust import doubts
 from labelsieve.runs.findings import Findings, Record
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.lengths import all_warm_up
 
-FEW, FEW_OF_A_CLASS = 500, 20
 WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels
 NEAR_CHANCE = 1.5  # times what guessing gets right
 RECENT = 3  # epochs in which a collapse still matters
-NAMED = 5
 BAD = "swallows the rest"  # of a collapsed partition; that all labels count as clean is none to fear
 
 
 def cautions(found: Findings, record: Record) -> list[str]:
     """None where there is nothing to warn of."""
-    checks = (_collapsed, _near_chance, _unfinished, _mostly_wrong, _wide, _few, _small_classes)
-    return [said for check in checks if (said := check(found, record))]
+    said = [words for check in (_collapsed, _near_chance, _unfinished, _plain) if (words := check(found, record))]
+    counts = np.bincount(found.given, minlength=len(found.classes)).tolist()
+    late = _share(found.share.share, found.share.low, found.share.high)
+    return [*said, *late, *early_cautions(record.estimate, dict(zip(found.classes, counts)))]
+
+
+def table_cautions(share: float, low: float, high: float, counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Where there was no run: of an estimate and {class: samples}."""
+    return (*_share(share, low, high), *early_cautions(None, counts))
+
+
+def early_cautions(estimate: Mapping[str, float] | None, counts: Mapping[str, int]) -> list[str]:
+    """What is known once the warm-up is over: of the estimate (share, low, high), if one was made, and {class: samples}."""
+    poorly = "" if estimate is None else doubt(estimate["low"], estimate["high"])
+    return [*([poorly] if poorly else []), *(_sentence(words) for words in doubts(counts))]
+
+
+def doubt(low: float, high: float) -> str:
+    """Of an estimate made after the warm-up; "" where its interval is narrow."""
+    if high - low <= WIDE:
+        return ""
+    return (
+        f"Do not trust the estimate after the warm-up ({100 * low:.0f} to {100 * high:.0f} %): the networks knew the classes "
+        f"poorly then (few samples, hard classes, or a short warm-up: --set training.warmup=N, in Python warmup=N)."
+    )
+
+
+def write_cautions(folder: RunFolder, found: Findings, record: Record) -> None:
+    """Into estimate.json, beside what was estimated and decided, where something was."""
+    before = json.loads(folder.estimate.read_text(encoding="utf-8")) if folder.estimate.is_file() else {}
+    folder.write_json(folder.estimate, before | {"cautions": cautions(found, record)})
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + ("" if words.endswith((".", "?", "!")) else ".")
 
 
 def _collapsed(found: Findings, record: Record) -> str:
@@ -41,32 +81,15 @@ def _unfinished(found: Findings, record: Record) -> str:
     )
 
 
-def _mostly_wrong(found: Findings, record: Record) -> str:
-    if found.share.share <= MOST:
-        return ""
-    return "Most labels look wrong. Are they of these pictures, and is the label column the right one?"
+def _plain(found: Findings, record: Record) -> str:
+    return all_warm_up(record.config, record.decision.get("epochs"))
 
 
-def _wide(found: Findings, record: Record) -> str:
-    share = found.share
-    if share.high - share.low <= WIDE:
-        return ""
-    return (
-        f"The share of wrong labels is uncertain ({100 * share.low:.0f} to {100 * share.high:.0f} %): the networks and their "
-        f"prototypes contradict each other. Check by eye before anything is corrected."
-    )
-
-
-def _few(found: Findings, record: Record) -> str:
-    count = len(found.score)
-    return f"Only {count:,} labels: networks learn little from so few, and scores are rough." if count < FEW else ""
-
-
-def _small_classes(found: Findings, record: Record) -> str:
-    counts = np.bincount(found.given, minlength=len(found.classes))
-    small = [k for k in np.argsort(counts, kind="stable").tolist() if counts[k] < FEW_OF_A_CLASS]
-    if not small:
-        return ""
-    names = ", ".join(f'"{found.classes[k]}" ({counts[k]})' for k in small[:NAMED])
-    more = f" and {len(small) - NAMED:,} more" if len(small) > NAMED else ""
-    return f"Under {FEW_OF_A_CLASS} samples of {names}{more}: what is said of them rests on little. Check them all by eye."
+def _share(share: float, low: float, high: float) -> Iterator[str]:
+    if share > MOST:
+        yield "Most labels look wrong. Are they of these samples, and is the label column the right one?"
+    if high - low > WIDE:
+        yield (
+            f"The share of wrong labels is uncertain ({100 * low:.0f} to {100 * high:.0f} %): the ways to tell it contradict "
+            f"each other. Check by eye before anything is corrected."
+        )

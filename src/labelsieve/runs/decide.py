@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from labelsieve.issues.estimate import in_words
 from labelsieve.method.estimate import (
     NEARLY_NONE,
     NoiseEstimate,
@@ -24,17 +25,13 @@ from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.method.stages import Engine, drawn
 from labelsieve.runs.assemble import recipe_for
+from labelsieve.runs.cautions import doubt
 from labelsieve.runs.config import Config
 
-WIDE = 0.2  # an interval of so many points says that the networks know the classes poorly
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
 
 
 PLAIN = "plain epochs go on until the networks know as many labels as are right (mixed ones with --set training.mixed=true)"
-DOUBT = (
-    ". Do not trust this estimate: the networks know the classes poorly after the warm-up (few pictures, hard classes, or a "
-    "short warm-up: --set training.warmup=N)"
-)
 
 
 @dataclass(frozen=True)
@@ -59,17 +56,23 @@ class Decision:
 
     def words(self) -> str:
         found = self.estimate
+        lead, aside = in_words(found.share, found.low, found.high, 0)
         return (
-            f"about {100 * found.share:.0f} % of the labels look wrong ({100 * found.low:.0f} to {100 * found.high:.0f} %): "
+            f"{lead} of the labels look wrong ({aside}): "
             + (self._mixing() if self.mixed else PLAIN)
             + (f", {self.epochs} epochs" if self.epochs else "")
-            + (DOUBT if found.high - found.low > WIDE else "")
+            + (f". {poorly}" if (poorly := doubt(found.low, found.high)) else "")
         )
 
     def _mixing(self) -> str:
         least = f", at least {100 * self.least_clean:.0f} % taken as clean" if self.least_clean else ""
         threshold = f"mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
         return f"lambda_u {self.lambda_u:g}, {threshold}{least}"
+
+
+def with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    """The epoch's line in which it is noted what was decided before it."""
+    return record | {"decision": decision.facts(), "notes": [decision.words(), *record.get("notes", ())]}
 
 
 def left_open(config: Config) -> bool:

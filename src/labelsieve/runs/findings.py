@@ -160,7 +160,7 @@ def read_findings(folder: RunFolder) -> Findings:
 def read_record(folder: RunFolder) -> Record:
     environment, decision, data = (_json(path) for path in (folder.environment, folder.estimate, folder.data_facts))
     seconds = sum(float(line.get("seconds", 0)) for line in folder.read_lines(folder.timings))
-    remarks = tuple(str(note) for name in ("doubts", "notes") for note in data.get(name) or ())
+    remarks = tuple(str(note) for note in data.get("notes") or ())  # its doubts are cautions
     return Record(
         folder.read_config(),
         environment,

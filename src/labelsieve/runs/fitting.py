@@ -6,6 +6,7 @@ from typing import Any
 from labelsieve.data.augment.views import SHIFTED_FROM
 from labelsieve.nets.choice import Choice, choose_network
 from labelsieve.runs.config import Config, override, value_at
+from labelsieve.runs.lengths import all_warm_up
 from labelsieve.runs.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXING, Settings
 from labelsieve.runs.quick import quick_settings, quick_words
 
@@ -92,7 +93,7 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
     whole = override(config, found | mixing)
     if mixing and by_network == LITTLE_MIXING and has_mixed_epochs(whole):
         said.append(mixing_words(mixing))
-    return whole, tuple(said)
+    return whole, (*said, *filter(None, [all_warm_up(whole)]))
 
 
 def has_mixed_epochs(config: Config) -> bool:

@@ -1,14 +1,25 @@
 """A run without a folder: a configuration and rows go in, the trained parts and the last division come out."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
 
 from labelsieve.errors import ToolError
+from labelsieve.issues.estimate import chances, limited
+from labelsieve.issues.table import LabelIssues
 from labelsieve.method.algorithm import Diverged, Epoch, learn
+from labelsieve.method.estimate import NoiseEstimate
 from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
-from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up
+from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up, with_decision
+from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.label_score import remember_division
+from labelsieve.runs.measure import Measure
 
 
 @dataclass(frozen=True)
@@ -17,13 +28,15 @@ class Trained:
     epoch: Epoch  # the final one: it only divides
     decision: Decision | None  # what was left open, and followed from the noise
     history: ScoreHistory
+    metrics: list[dict[str, Any]]  # a line an epoch, from the last of the warm-up on
 
 
 def train_in_memory(config: Config, rows: Rows) -> Trained:
     """The same training as a run's, from its start to its end, with the same draws."""
     parts, decision = parts_for(config, rows), None
     history = ScoreHistory(len(rows.data), config.output.history_mib)
-    start = 0
+    measure = Measure(rows.data, None, None, parts.recipe, parts.engine, parts.learners)
+    start, metrics = 0, list[dict[str, Any]]()
     try:
         if left_open(config) and config.method != "ce":
             start = parts.recipe.warmup
@@ -35,6 +48,49 @@ def train_in_memory(config: Config, rows: Rows) -> Trained:
                 learner.teacher.memory = decision.mixture_memory
         for last in learn(parts.learners, parts.recipe, parts.engine, parts.prior, start, parts.pinned):
             remember_division(history, last, parts.learners)
+            line = replace(measure, recipe=parts.recipe).record(last)
+            metrics.append(with_decision(line, decision) if decision and last.index == start else line)
     except Diverged as error:
         raise ToolError(f"{error}; try a lower learning rate, such as lr={config.training.lr / 4:g}") from None
-    return Trained(parts, last, decision, history)
+    return Trained(parts, last, decision, history, metrics)
+
+
+def cautions_of(
+    config: Config,
+    metrics: list[dict[str, Any]],
+    decision: Decision | None,
+    epoch: Epoch,
+    issues: LabelIssues,
+    limit: NoiseEstimate | None,
+) -> tuple[str, ...]:
+    """What the report of such a run would warn of, without its folder."""
+    estimate = None if decision is None else asdict(decision.estimate)
+    return tuple(cautions(_found(epoch, issues, limit), Record(config, {}, metrics, 0.0, estimate, ())))
+
+
+def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None) -> Findings:
+    """As `read_findings` would read it back, without columns: a caution needs none."""
+
+    def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
+        return torch.stack(list(tensors)).cpu().numpy()
+
+    judges = np.stack([both(chance) for chance in (epoch.by_prototype, epoch.by_loss) if chance])
+    judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
+    own = both([seen.predicted for seen in epoch.seen])
+    wrong = chances(issues.score, judges, issues.given, own, issues.predicted, issues.confidence[:, 0])
+    if limit is not None:
+        wrong = limited(wrong, issues.is_issue, limit.low, limit.high)
+    return Findings(
+        columns={},
+        classes=list(issues.classes),
+        order=issues.order,
+        given=issues.given,
+        suggested=issues.predicted,
+        score=issues.score,
+        is_issue=issues.is_issue,
+        loss=both([seen.losses for seen in epoch.seen]).mean(0),
+        chances=wrong,
+        made_wrong=None,
+        decided=np.zeros(len(issues.given), bool),
+        limited=limit is not None,
+    )

@@ -4,6 +4,18 @@ from labelsieve.method.estimate import mixed_epochs_for
 from labelsieve.runs.config import Config
 
 
+def all_warm_up(config: Config, decided: int | None = None) -> str:
+    """What to say where a method that divides labels never gets to it; "" where it does, or is not meant to."""
+    epochs, warmup = epochs_of(config, decided), config.training.warmup
+    if config.method == "ce" or config.training.quick or epochs > warmup:
+        return ""
+    return (
+        f"All {epochs} epochs are warm-up (training.warmup is {warmup}): plain cross-entropy, which learns wrong labels, too; "
+        f"{config.method} itself never trains. Give more epochs than that, or a shorter warm-up (--set training.warmup=N, in "
+        f"Python warmup=N)."
+    )
+
+
 def epochs_of(config: Config, decided: int | None = None) -> int:
     """As decided, else as configured; while they are open, as many as half the labels wrong would ask for."""
     return decided or config.training.epochs or config.training.warmup + mixed_epochs_for(0.5)

@@ -12,11 +12,13 @@ from labelsieve.errors import ToolError
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.card import write_card
+from labelsieve.runs.cautions import write_cautions
 from labelsieve.runs.choice import Chosen
 from labelsieve.runs.config import Config
 from labelsieve.runs.data_facts import difference, known_files, write_data_facts
 from labelsieve.runs.decide import Decision
 from labelsieve.runs.environment import environment
+from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.outcome import write_parquet
 from labelsieve.runs.own import Watch
@@ -78,7 +80,9 @@ def _mend(run: Run) -> None:
         )
     if not folder.issues_parquet.exists():
         write_parquet(folder)
-    if not folder.card.exists():
+    if folder.card.exists():
+        write_cautions(folder, read_findings(folder), read_record(folder))
+    else:
         write_card(folder)
 
 

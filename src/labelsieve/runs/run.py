@@ -1,14 +1,16 @@
 """An open run: its folder, its objects, how far it is. How it is put together, and how it is saved as a checkpoint."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labelsieve.runs import checkpoint
 from labelsieve.runs.answers import write_answers
 from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.cautions import early_cautions
 from labelsieve.runs.choice import Chosen, model_of
 from labelsieve.runs.config import Config
+from labelsieve.runs.data_facts import counts
 from labelsieve.runs.decide import Decision, decided
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
@@ -53,7 +55,8 @@ def follow(run: Run, decision: Decision) -> None:
     run.parts = replace(run.parts, recipe=decided(run.config, decision))
     for learner in run.parts.learners:
         learner.teacher.memory = decision.mixture_memory
-    run.folder.write_json(run.folder.estimate, decision.facts())
+    said = early_cautions(asdict(decision.estimate), counts(run.rows))
+    run.folder.write_json(run.folder.estimate, decision.facts() | {"cautions": said})
 
 
 def state_of(run: Run) -> checkpoint.Checkpoint:

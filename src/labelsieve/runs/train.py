@@ -24,7 +24,7 @@ from labelsieve.runs.card import write_card
 from labelsieve.runs.choice import better, check_choice, tested
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import write_data_facts
-from labelsieve.runs.decide import Decision, decide, left_open, seen_after_warm_up
+from labelsieve.runs.decide import decide, left_open, seen_after_warm_up, with_decision
 from labelsieve.runs.early import write_early_losses
 from labelsieve.runs.environment import environment
 from labelsieve.runs.fitting import fitted
@@ -124,7 +124,7 @@ def drive(
         for epoch in _guarded(_epochs(run), run):
             record = replace(measure, recipe=run.parts.recipe).record(epoch)
             if run.decision is not None and epoch.index == run.parts.recipe.warmup:
-                record = _with_decision(record, run.decision)
+                record = with_decision(record, run.decision)
             run.chosen = better(run.chosen, record, run.parts.learners)
             if epoch.phase == "final" and run.chosen is not None:
                 record |= tested(run.chosen, run.config, run.rows, run.parts.learners, run.parts.engine.device)
@@ -164,10 +164,6 @@ def _epochs(run: Run) -> Iterator[Epoch]:
         follow(run, decide(run.config, seen_after_warm_up(learners, run.parts.recipe, engine)))
     parts = run.parts
     yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
-
-
-def _with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
-    return record | {"decision": decision.facts(), "notes": [decision.words(), *record.get("notes", ())]}
 
 
 def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:

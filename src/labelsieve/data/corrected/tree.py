@@ -43,7 +43,25 @@ def symlink(source: str, target: str) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    shutil.copy2(source, target)
+    """Where it fails, whoever makes the new folder takes an error for one of that folder; so one of the source says so itself."""
+    try:
+        shutil.copy2(source, target)
+    except OSError:
+        try:
+            read_through(source)
+        except OSError as error:
+            raise ToolError(
+                f"{source}: this picture cannot be read ({error.strerror or error}), so it cannot be copied; mend its "
+                f"permissions or its disk, or use --symlink, which does not read it"
+            ) from None
+        raise
+
+
+def read_through(source: str) -> None:
+    """An `OSError` where any part of the file cannot be read."""
+    with open(source, "rb") as file:  # noqa: PTH123 - text, for speed
+        while file.read(1 << 20):
+            pass
 
 
 PUTS: dict[str, Put] = {"hardlink": hardlink, "symlink": symlink, "copy": copy}
