@@ -3,8 +3,10 @@
 `ToolError` ends a command with exit code 1, `UsageError` with 2. Neither shows a traceback.
 """
 
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class ToolError(Exception):
@@ -23,3 +25,8 @@ def suggest(word: str, choices: Iterable[str]) -> str:
     """` (did you mean "cat"?)` for the nearest choice, or an empty string when none is near."""
     near = get_close_matches(str(word), list(choices), n=1, cutoff=0.5)
     return f' (did you mean "{near[0]}"?)' if near else ""
+
+
+def command(verb: str, path: Path, *words: str) -> str:
+    """What to type about a run at `path`, in backquotes: a message's command can be copied whatever the folder is called."""
+    return f"`labelsieve {shlex.join((verb, str(path), *words))}`"

@@ -74,9 +74,18 @@ def test_whole_numbers_beyond_a_byte_are_refused() -> None:
     """They were cut to their lowest byte, in silence."""
     images, labels = stripes(16)
     with pytest.raises(ValueError, match="largest value is"):
-        fitted(images.astype(np.uint16) * 256, labels)
+        fitted(images.astype(np.uint32) * 256, labels)
     with pytest.raises(ValueError, match="largest value is"):
         fitted(images, labels).predict(images.astype(np.int64) + 256)
+
+
+def test_sixteen_bits_are_taken_as_when_fitted() -> None:
+    images, labels = stripes(16)
+    model = fitted(images, labels)
+    wide = fitted(images.astype(np.uint16) * 257, labels)
+    assert np.array_equal(wide.predict_proba(images[:3].astype(np.uint16) * 257), model.predict_proba(images[:3]))
+    with pytest.raises(ValueError, match="has the value"):
+        model.predict(images.astype(np.uint16) * 257)
 
 
 def test_a_little_over_one_is_not_nearly_black() -> None:

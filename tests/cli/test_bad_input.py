@@ -23,7 +23,6 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("row 47", "label 3", "0..2"),
     ),
     "label negative": ({"labels": np.r_[-1, np.arange(47) % 3]}, ("-1", "from 0")),
-    "empty class": ({"classes": np.array(["a", "b", "c", "none of these"])}, ('"none of these"', "add samples")),
     "one class": (
         {"labels": np.zeros(48, int), "test_labels": np.zeros(16, int)},
         ("1 class", "at least two"),

@@ -52,3 +52,21 @@ def test_an_empty_id_column_is_none_and_stays_so_in_the_run(tmp_path: Path, shel
     assert answer.code == 0, answer.err
     assert "id_column: ''" in (tmp_path / "run" / "config.yaml").read_text()
     assert "\n00007," in (tmp_path / "run" / "issues.csv").read_text()
+
+
+def test_what_is_wrong_with_val_is_told_before_pictures_are_decoded(tmp_path: Path, shell: Shell) -> None:
+    root, cache = folder(tmp_path / "data"), tmp_path / "cache"
+    (root.parent / "short.csv").write_text("path,size\ndata/cat/0.png,3\n")
+    (root.parent / "other.csv").write_text("path,label\ndata/cat/0.png,cta\n")
+    vectors(tmp_path / "v.parquet", None, 9)
+    np.savez(tmp_path / "x.npz", images=np.zeros((4, 12, 12), np.uint8), labels=["cat", "dog", "cat", "emu"])
+    said = {
+        "short.csv": "name one with label_column",
+        "other.csv": 'the class "cta" is not one of the 3',
+        "v.parquet": "the model is trained on pictures",
+        "x.npz": 'the class "emu" is not one of the 3',
+    }
+    for name, words in said.items():
+        answer = shell("train", root, "--val", tmp_path / name, "--out", tmp_path / "run", "--cache-dir", cache, *QUICK)
+        assert answer.code != 0 and words in answer.err, answer
+        assert not list(cache.glob("*/pixels.npy")) and not (tmp_path / "run").exists()

@@ -12,6 +12,7 @@ import yaml
 from cli.conftest import Shell
 from cli.own import QUICK, broken, folder, striped
 from labelsieve.data.pictures import pool
+from labelsieve.runs.resolve import resolve
 
 
 @pytest.fixture(scope="session")
@@ -210,6 +211,14 @@ def test_inspect_knows_named_data_sets(shell: Shell, source: str) -> None:
     named, plain = shell("inspect", source), shell("inspect", source.partition(":")[2])
     assert named.code == 0 and "3 classes" in named.out and named.out == plain.out
     assert "test: 16 samples" in named.out and "a known data set" in shell("inspect", "digits").out
+
+
+def test_inspect_says_of_a_known_set_what_its_preset_does(shell: Shell) -> None:
+    settled = resolve("digits")
+    told = json.loads(shell("inspect", "digits", "--json").out)
+    assert (told["network"], told["batch"]) == (settled.network, settled.training.batch)
+    assert (told["training.beta"], told["views.policy"]) == (settled.training.beta, settled.views.policy)
+    assert f"batches of {settled.training.batch}" in shell("inspect", "digits").out
 
 
 def test_predict_gives_the_likeliest_classes_of_new_pictures(tmp_path: Path, shell: Shell, trained: Path) -> None:

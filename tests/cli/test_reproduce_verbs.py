@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from cli.conftest import TINY, Shell
+from labelsieve.cli import planning
 from labelsieve.data.npz import read_npz
 from labelsieve.reproduce import paper
+from labelsieve.reproduce.speed import H200
 from reproduce.tiny_sweep import table
 from runs.tiny import arrays_file, pictures, tiny_config, whole
 
@@ -17,7 +19,7 @@ from runs.tiny import arrays_file, pictures, tiny_config, whole
 @pytest.fixture(autouse=True)
 def tiny_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(paper.TABLES, "tiny", lambda: table(("gmm-agn", "cpc-awr")))
-    monkeypatch.setitem(__import__("labelsieve.cli.sweeping", fromlist=["DATA"]).DATA, "arrays", "stripes")
+    monkeypatch.setitem(planning.DATA, "arrays", "stripes")
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "hyper", "ablation", "prototypes"])
@@ -29,6 +31,7 @@ def test_every_table_can_be_planned_without_data_or_a_gpu(tmp_path: Path, shell:
     assert all(f"--preset {job.preset} " in answer.out for job in jobs)
     assert all(f"--data {source}:PATH" in answer.out for source in {job.source for job in jobs})
     assert "RESULTS.md" in answer.out or name == "table1"
+    assert ("together about" in answer.out) == (name != "table1")  # of the web sets no speed is known
     assert not list(tmp_path.iterdir())
 
 
@@ -45,6 +48,17 @@ def test_a_table_is_run_written_and_gone_on_with(tmp_path: Path, shell: Shell, s
     assert other.code == 2 and "begun with --epochs 2" in other.err
     drawn = shell("reproduce", "figures", out)
     assert drawn.code == 0 and (out / "figures" / "arrays-stripes-sym30-auc.png").exists()
+
+
+def test_a_budget_is_kept_for_cells_whose_data_were_named(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "speeds_for", lambda asked, tasks: [H200])
+    command = ("reproduce", "table3", "--budget", "25m", "--dry-run", "--out", tmp_path / "sweep")
+    named = shell(*command, "--data", f"cifar10:{tmp_path}")
+    assert named.code == 0, named.err
+    commands = [line for line in named.out.splitlines() if "labelsieve train" in line]
+    assert commands and all("train cifar10:" in line for line in commands)
+    assert "left out, for their data or weights were not named" in named.out
+    assert "train cifar100:PATH" in shell(*command).out  # a plan alone needs no data
 
 
 def test_a_table_without_its_data_says_what_it_needs(tmp_path: Path, shell: Shell) -> None:

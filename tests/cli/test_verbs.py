@@ -101,6 +101,15 @@ def test_plain_training_names_no_list_that_is_not_there(tmp_path: Path, shell: S
     assert answer.code == 0 and ("issues.csv" in answer.out) == (tmp_path / "run" / "issues.csv").exists()
 
 
+def test_a_command_in_a_message_can_be_copied_whatever_the_folder_is_called(
+    tmp_path: Path, shell: Shell, source: str, finished: Path
+) -> None:
+    run = tmp_path / "my run"
+    shutil.copytree(finished, run)
+    answer = shell("train", source, "--out", run, *TINY)
+    assert answer.code == 2 and f"labelsieve resume '{run}'" in answer.err
+
+
 def test_an_existing_run_is_never_overwritten(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(finished, run)

@@ -129,7 +129,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "infinite": ({"images": with_value(np.inf)}, "row 4 .* infinite"),
     "negative": ({"images": with_value(-0.5, 2)}, "row 2 has a negative value"),
     "too bright": ({"images": with_value(256.0)}, "largest value is 256"),
-    "16 bit": ({"images": BYTES.astype(np.uint16) * 257}, "largest value is 65535"),
+    "32 bit": ({"images": BYTES.astype(np.uint32) * 257}, "largest value is 65535"),
     "bool": ({"images": BYTES > 7}, "values are bool"),
     "complex": ({"images": BYTES * 1j}, "values are complex128"),
     "two axes": ({"images": BYTES.reshape(6, -1)}, r"shape is \(6, 216\)"),
@@ -152,7 +152,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         r"row 2 has label 3, outside 0\.\.2",
     ),
     "one class": ({"labels": LABELS * 0}, "1 class"),
-    "empty class": ({"classes": ["a", "b", "c", "d"]}, 'no sample has the label "d"'),
+    "class of true labels only": (
+        {"classes": ["a", "b", "c", "d"], "true_labels": [3, *LABELS[1:]]},
+        'no sample has the label "d"',
+    ),
     "names twice": ({"classes": ["a", "b", "a"]}, 'class name "a" occurs more than once'),
     "names as floats": ({"classes": [0.5, 1.0, 2.0]}, '"classes": it is float64'),
     "unknown word": (

@@ -198,6 +198,7 @@ OUT_OF_RANGE = {
     "data.limit": 1,
     "data.test_limit": 1,
     "pictures.size": 3,
+    "pictures.white": "0",
     "pictures.workers": 0,
     "pictures.fit": "stretch",
     "seed": -1,
@@ -241,3 +242,15 @@ def test_places_in_settings_are_those_seen_from_here(tmp_path: Path, monkeypatch
         "data.trusted": "/a/b.txt",
         "training.lr": "0.1",
     }
+
+
+def test_places_behind_a_word_are_made_whole_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = ["pretrained=w.pt", "data.noise=cifar-n:n.pt:worse", "training.prior=file:p.csv"]
+    assert given_by({}, pairs) == {
+        "pretrained": str(tmp_path / "w.pt"),
+        "data.noise": f"cifar-n:{tmp_path / 'n.pt'}:worse",
+        "training.prior": f"file:{tmp_path / 'p.csv'}",
+    }
+    plain = {"pretrained": "zoo", "data.noise": "sym:0.2", "training.prior": "given"}
+    assert given_by(plain, []) == plain and given_by({}, ["pretrained=none"]) == {"pretrained": "none"}

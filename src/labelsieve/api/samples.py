@@ -13,7 +13,8 @@ from torch import Tensor
 from labelsieve.api.labels import BadInput
 from labelsieve.data.embeddings import vectors
 from labelsieve.data.noisy_data import Collection, NoisyData, channel_statistics
-from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, white_of
+from labelsieve.data.pictures.depth import white_for
+from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, is_wide, white_of
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import Rows
 
@@ -23,14 +24,14 @@ class Form:
     """What the samples of `fit` looked like, so that those of `predict` are taken alike: axes, and pixels' range."""
 
     shape: tuple[int, ...]  # of one sample, as it was given
-    top: float  # 1 or 255: what is white; 0 for vectors
+    top: float  # what is white: 1, 255, or in 16 bits as much as was used; 0 for vectors
 
     def tensor(self, samples: NDArray[Any]) -> Tensor:
         """uint8 (N, C, H, W) of pictures, float32 (N, D) of vectors; `BadInput` where they differ from what was fitted."""
         if samples.shape[1:] != self.shape:
             raise BadInput(f"X has samples of shape {samples.shape[1:]}, but this classifier was fitted on {self.shape}")
         if samples.dtype.kind == "b":
-            samples = samples.astype(np.uint8) * np.uint8(self.top or 1)
+            samples = samples.astype(np.uint8) * np.uint8(min(self.top, 255) or 1)
         try:
             return vectors(samples, "X") if len(self.shape) == 1 else self._bytes(samples)
         except ToolError as error:
@@ -39,7 +40,7 @@ class Form:
     def _bytes(self, samples: NDArray[Any]) -> Tensor:
         found = brightest(samples, "X")
         floats = samples.dtype.kind == "f"
-        if floats and found > max(self.top, WHITE):
+        if (floats and found > max(self.top, WHITE)) or (is_wide(samples) and found > max(self.top, 255)):
             raise BadInput(f"X has the value {found:g}, but pictures were fitted with values from 0 to {self.top:g}")
         if floats and self.top > 1 and 0 < found <= WHITE and bool((samples % 1 > 0).any()):
             warnings.warn(
@@ -47,7 +48,7 @@ class Form:
                 "multiply them by 255",
                 stacklevel=4,
             )
-        return as_bytes(np.array(channels_first(samples, "X")), self.top if floats else found, "X")
+        return as_bytes(np.array(channels_first(samples, "X")), self.top if floats else found, "X", max(int(self.top), 255))
 
 
 def form_of(samples: NDArray[Any]) -> Form:
@@ -57,6 +58,8 @@ def form_of(samples: NDArray[Any]) -> Form:
         return Form(samples.shape[1:], 0.0)
     if samples.ndim not in (3, 4):
         raise BadInput(f"X has the shape {samples.shape}; give vectors (N, D), or pictures (N, H, W), (N, H, W, C), (N, C, H, W)")
+    if is_wide(samples) and samples.size:
+        return Form(samples.shape[1:], float(white_for(float(samples.max()))))
     if samples.dtype.kind != "f" or samples.size == 0:
         return Form(samples.shape[1:], 255.0)
     try:

@@ -54,6 +54,8 @@ def evaluate(
     console.print(table)
     for name, found in result["also"].items():
         console.print(f"accuracy on {name}: " + ", ".join(f"{words[key]} {value:.2f} %" for key, value in found.items()))
+    if result["also_left_out"]:
+        console.print(f"left out of {', '.join(result['also'])}: {result['also_left_out']:,} unreadable pictures", style="yellow")
     if result["left_out"]:
         console.print(f"left out: {result['left_out']:,} pictures that could not be read", style="yellow")
     if result["trained_on"]:

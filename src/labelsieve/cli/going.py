@@ -8,7 +8,7 @@ from labelsieve.cli.console import console
 from labelsieve.cli.looking import Looking, say_rows
 from labelsieve.cli.progress import follow, say_summary
 from labelsieve.cli.rounds import say_rounds
-from labelsieve.errors import UsageError
+from labelsieve.errors import UsageError, command
 from labelsieve.issues.estimate import in_words
 from labelsieve.issues.rules import ACTIONS
 from labelsieve.runs.assemble import rows_for
@@ -44,7 +44,7 @@ def _compare(before: Config, config: Config, out: Path, watch: Watch) -> None:
     rows = rows_for(config, watch, known_files(RunFolder(out)))
     if before not in [settled(one, rows)[0] for one in same]:
         raise UsageError(
-            f"{out}: the run there has other settings than this command; use `labelsieve resume {out}` to go on with it as "
+            f"{out}: the run there has other settings than this command; use {command('resume', out)} to go on with it as "
             f"it is, or another --out"
         )
 

@@ -9,7 +9,10 @@ import typer
 from labelsieve.cli.picture_options import Said, reads_data
 
 if TYPE_CHECKING:
+    from labelsieve.data.inspection import Inspection
     from labelsieve.data.pictures.options import PictureOptions
+    from labelsieve.nets.choice import Choice
+    from labelsieve.runs.presets import Settings
 
 
 @reads_data("image_column", "label_column", "id_column", "root", "classes", "size", "encoding", "second_test")
@@ -37,7 +40,6 @@ def inspect(
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError, UsageError
     from labelsieve.runs.config import Config, override
-    from labelsieve.runs.fitting import batch_for, mixing_for, network_for
     from labelsieve.runs.own import picture_options, sized_for
     from labelsieve.runs.presets import LITTLE_MIXING
 
@@ -55,10 +57,7 @@ def inspect(
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)
     changed = {} if noise is None else labels_changed(data, noise)
-    choice = network_for(found.shape, found.samples, cuda)
-    batch = batch_for(found.shape, found.samples)
-    # Named sets are mixed as their presets say.
-    mixing = mixing_for(choice.name, found.shape) if isinstance(path, Path) and len(found.shape) == 3 else {}
+    choice, batch, mixing = would_train(path, found, noise, cuda)
     if as_json:
         training = {"network": choice.name, "network_why": choice.why, "batch": batch} | mixing
         typer.echo(json.dumps(found.as_dict() | training | changed, ensure_ascii=False, default=str))
@@ -73,6 +72,21 @@ def inspect(
     classes_found = sum(1 for count in found.training.values() if count)
     if classes_found < 2:
         raise ToolError(f"{data}: {classes_found} class(es) with readable training pictures; training needs at least two")
+
+
+def would_train(path: "Path | str", found: "Inspection", noise: str | None, cuda: bool) -> "tuple[Choice, int, Settings]":
+    """Network, batch and mixing: of a known set (its name) by its preset, of one's own data by their size and number."""
+    from labelsieve.nets.choice import Choice
+    from labelsieve.runs.fitting import batch_for, mixing_for, network_for
+    from labelsieve.runs.resolve import resolve
+
+    if isinstance(path, str):
+        settled = resolve(path, options={"data.noise": noise})
+        mixing = {"training.beta": settled.training.beta, "views.policy": settled.views.policy}
+        return Choice(settled.network, "its preset"), settled.training.batch, mixing
+    choice = network_for(found.shape, found.samples, cuda)
+    mixing = mixing_for(choice.name, found.shape) if len(found.shape) == 3 else {}
+    return choice, batch_for(found.shape, found.samples), mixing
 
 
 def say_web_set(name: str, place: str, options: "PictureOptions", as_json: bool) -> None:

@@ -49,7 +49,7 @@ def reproduce(
     ] = False,
 ) -> None:
     """Run or plan the paper's experiments. The same command goes on after a stop; several processes may share one sweep."""
-    from labelsieve.cli import sweeping
+    from labelsieve.cli import planning, sweeping
     from labelsieve.errors import UsageError, suggest
     from labelsieve.reproduce.paper import TABLES
 
@@ -66,7 +66,7 @@ def reproduce(
     if runs:
         sweeping.say_prototypes(runs)
         return
-    asked = sweeping.Asked(
+    asked = planning.Asked(
         table=TABLES[what](),
         cells=tuple(cells or ()),
         seeds=seeds,
@@ -84,6 +84,6 @@ def reproduce(
         dry_run=dry_run,
     )
     if dry_run:
-        sweeping.say_plan(asked)
+        planning.say_plan(asked)
         return
     sys.exit(sweeping.carry_out(asked))

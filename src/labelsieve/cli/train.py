@@ -86,17 +86,17 @@ def train(
     """Train on DATA and find its wrong labels."""
     from labelsieve.cli.durations import parse_duration
     from labelsieve.cli.going import finish, going
-    from labelsieve.data.places import whole_path, whole_spec
+    from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
 
     options = said.options | {
         "method": method,
         "cleaner": cleaner,
         "network": network,
-        "pretrained": pretrained if pretrained in (None, "zoo") else whole_path(pretrained),
+        "pretrained": pretrained,
         "seed": seed,
         "device": device,
-        "data.noise": whole_spec(noise) if noise and noise.startswith(("matrix:", "file:", "cifar-n:")) else noise,
+        "data.noise": noise,
         "data.limit": limit,
         "data.trusted": trusted,
         "data.on_conflict": on_conflict,

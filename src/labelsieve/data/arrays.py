@@ -23,11 +23,13 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npz
+from labelsieve.data.npz_classes import Numbered, without_empty
 from labelsieve.data.npz_keys import held_keys, keys_by_role, misshapen, nothing_found, plain_labels
 from labelsieve.data.npz_unlabelled import labelled_rows
+from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pictures.options import named
-from labelsieve.data.pixels import as_bytes, brightest, channels_first
+from labelsieve.data.pixels import as_bytes, brightest, channels_first, is_wide
 from labelsieve.errors import ToolError, UsageError, suggest
 
 REQUIRED = ("images", "labels")
@@ -39,10 +41,11 @@ def load_arrays(path: Path | None) -> Collection:
     return read_arrays(path).collection
 
 
-def read_arrays(path: Path | None, skip_unlabelled: bool = False) -> Loaded:
+def read_arrays(path: Path | None, skip_unlabelled: bool = False, white: int | None = None) -> Loaded:
     """What the .npz at `path` holds. Unless it says otherwise, pictures may be mirrored.
 
     Its test set is that of the test keys, else that of the val keys. Rows without a label are refused, or left out and told.
+    `white` is the value that is white in 16-bit pictures; found out where it is not said.
     """
     if path is None:
         raise UsageError('arrays needs a file: write "arrays:FILE.npz", with the keys images and labels')
@@ -54,24 +57,28 @@ def read_arrays(path: Path | None, skip_unlabelled: bool = False) -> Loaded:
     if skip_unlabelled:
         arrays, notes = labelled_rows(arrays, found, path)
         found = {role: key for role, key in found.items() if key in arrays}
-    pictures = _pictures(arrays, [key for role, key in found.items() if role.endswith("values")], path)
+    values = [key for role, key in found.items() if role.endswith("values")]
+    pictures, white, depths = _pictures(arrays, values, path, white)
+    notes = (*notes, *about_white(depths, white or WHITEST))
     place = f'{path}: "{found["labels"]}"'
     labels, classes, numbered = _classes(plain_labels(arrays, found["labels"]), arrays, place, path)
-    ids = _ids(arrays, len(labels), path)
-    train = checked(NoisyData(pictures[found["values"]], labels, ids, classes), str(path))
-    truth = None
+    true_labels = None
     if "true_labels" in arrays:
         true_labels = _labels(arrays["true_labels"], classes, numbered, f'{path}: "true_labels"')
-        truth = checked_truth(Truth(true_labels), train, str(path))
     held = {}
     for split in ("test", "val"):
         if (pair := held_keys(found, split, arrays, path)) is not None:
             codes = _labels(plain_labels(arrays, pair[1]), classes, numbered, f'{path}: "{pair[1]}"')
-            held[split] = checked_held(Held(pictures[pair[0]], codes), train, str(path))
+            held[split] = Held(pictures[pair[0]], codes)
+    rows = without_empty(Numbered(labels, true_labels, held, classes), path)
+    ids = _ids(arrays, len(labels), path)
+    train = checked(NoisyData(pictures[found["values"]], rows.labels, ids, rows.classes), str(path))
+    truth = None if rows.truth is None else checked_truth(Truth(rows.truth), train, str(path))
+    held = {split: checked_held(one, train, str(path)) for split, one in rows.held.items()}
     mean, std = channel_statistics(train.images)
     test = held.get("test") or held.get("val")
-    collection = Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path))
-    return Loaded(collection, held.get("val"), notes)
+    collection = Collection("arrays", train, truth, test, mean, std, mirror=_mirror(arrays, path), white=white)
+    return Loaded(collection, held.get("val"), (*notes, *rows.notes))
 
 
 def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:
@@ -89,16 +96,24 @@ def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:
     return found
 
 
-def _pictures(arrays: dict[str, Array], keys: Sequence[str], path: Path) -> dict[str, Tensor]:
-    """The pictures under each key; floats of all are scaled alike, by the largest of their largest values."""
+def _pictures(
+    arrays: dict[str, Array], keys: Sequence[str], path: Path, white: int | None
+) -> tuple[dict[str, Tensor], int | None, tuple[int, ...]]:
+    """The pictures under each key; floats of all are scaled alike, by the largest of their largest values; so are 16 bits.
+
+    Also what is white in 16-bit pictures, None where there are none, and how many of these use how many bits.
+    """
     shaped = {key: channels_first(arrays[key], f'{path}: "{key}"') for key in keys}
     tops = {key: brightest(shaped[key], f'{path}: "{key}"') for key in keys}
     float_top = max((tops[key] for key in keys if shaped[key].dtype.kind == "f"), default=0.0)
+    wide = [shaped[key] for key in keys if is_wide(shaped[key])]
+    depths = counted(top for some in wide for top in some.reshape(len(some), -1).max(1).tolist())
+    white = (white or common_white(depths)) if wide else None
     ready = {}
     for key in keys:
         top = float_top if shaped[key].dtype.kind == "f" else tops[key]
-        ready[key] = as_bytes(shaped[key], top, f'{path}: "{key}"')
-    return ready
+        ready[key] = as_bytes(shaped[key], top, f'{path}: "{key}"', white)
+    return ready, white, depths
 
 
 def _classes(labels: Array, arrays: dict[str, Array], place: str, path: Path) -> tuple[Tensor, tuple[str, ...], bool]:

@@ -24,6 +24,7 @@ from labelsieve.data.noisy_data import (
     checked_truth,
 )
 from labelsieve.data.npz import Array, read_npy, read_npz
+from labelsieve.data.npz_classes import Numbered, without_empty
 from labelsieve.data.npz_keys import COLUMNS, held_keys, keys_by_role, misshapen, nothing_found, plain_labels
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
@@ -171,8 +172,12 @@ def _from_npz(path: Path, options: PictureOptions) -> Loaded:
     rows, places, notes = _labelled(rows, options.skip_unlabelled)
     if truth is not None and notes and len(truth.labels) == len(labels.codes):
         truth = Truth(truth.labels[torch.from_numpy(places)])
-    test = held.get("test") or held.get("val")
-    return Loaded(_collection(path, rows.values, rows.labels, rows.ids, truth, test), held.get("val"), notes)
+    true = None if truth is None else truth.labels
+    whole_rows = without_empty(Numbered(torch.from_numpy(rows.labels.codes), true, held, rows.labels.classes), path)
+    own_labels = Labels(whole_rows.labels.numpy(), whole_rows.classes)
+    truth = None if whole_rows.truth is None else Truth(whole_rows.truth)
+    test, val = whole_rows.held.get("test") or whole_rows.held.get("val"), whole_rows.held.get("val")
+    return Loaded(_collection(path, rows.values, own_labels, rows.ids, truth, test), val, (*notes, *whole_rows.notes))
 
 
 def _labels(values: Array, names: Any, options: PictureOptions, place: str) -> Labels:

@@ -155,7 +155,7 @@ def _pictures(layout: Layout, options: PictureOptions, progress: Progress | None
         same_label=same,
         different_labels=different,
         plan=planned,
-        notes=listing.notes,
+        notes=(*listing.notes, *planned.notes),
     )
 
 
@@ -195,7 +195,7 @@ def _arrays(layout: Layout, options: PictureOptions) -> Inspection:
     from labelsieve.data.embeddings import read_embeddings
 
     pictures = layout.kind == "arrays"
-    read = read_arrays(layout.path, options.skip_unlabelled) if pictures else read_embeddings(layout.path, options)
+    read = read_arrays(layout.path, options.skip_unlabelled, options.white) if pictures else read_embeddings(layout.path, options)
     return replace(of_collection(layout, read.collection), notes=read.notes)
 
 

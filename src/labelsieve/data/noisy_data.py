@@ -76,6 +76,7 @@ class Collection:
     says whether a mirrored picture is still the same thing (a mirrored cat is a cat, a mirrored digit is not a
     digit). `groups` (K,) gives each class the number of its superclass, where the data set has superclasses.
     `paths` (N,) says where each training row's picture lies, where it is a file. `also` are further test sets by name.
+    `white` is the value that became 255 in pictures of 16 bits, where there were some.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Collection:
     groups: tuple[int, ...] | None = None
     paths: tuple[str, ...] | None = None
     also: Mapping[str, Held] = field(default_factory=dict)
+    white: int | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.data.npz import Array
+from labelsieve.data.pictures.depth import narrowing, white_for
 from labelsieve.errors import ToolError
 
 CHANNELS = (1, 3, 4)
@@ -51,10 +52,20 @@ def white_of(top: float, place: str) -> float:
     return 1.0 if top <= WHITE else 255.0
 
 
-def as_bytes(pixels: Array, top: float, place: str) -> Tensor:
-    """uint8 (N, C, H, W). Whole numbers are 0..255; floats are 0..1 when `top` is at most 1, else 0..255."""
+def is_wide(pixels: Array) -> bool:
+    """Whether these are whole numbers of 16 bits."""
+    return pixels.dtype.kind in "ui" and pixels.dtype.itemsize == 2
+
+
+def as_bytes(pixels: Array, top: float, place: str, white: int | None = None) -> Tensor:
+    """uint8 (N, C, H, W). Whole numbers are 0..255; floats are 0..1 when `top` is at most 1, else 0..255.
+
+    In numbers of 16 bits `white` becomes 255, as in picture files; unless it is given, `top` says what is white.
+    """
+    if is_wide(pixels):
+        return torch.from_numpy(np.ascontiguousarray(narrowing(white or white_for(top))[pixels]))
     if top > 255:
-        raise ToolError(f"{place}: the largest value is {top:g}; store pictures as 0..255 or as floats in 0..1")
+        raise ToolError(f"{place}: the largest value is {top:g}; store pictures as 0..255, uint16 or floats in 0..1")
     if pixels.dtype.kind == "f":
         wide = pixels.astype(np.promote_types(pixels.dtype, np.float32))
         pixels = np.rint(wide * 255 if white_of(top, place) == 1 else wide)

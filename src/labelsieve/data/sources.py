@@ -19,7 +19,7 @@ from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
 from labelsieve.data.noisy_data import Collection, Loaded, Truth
-from labelsieve.data.pictures.opening import Opened, Tell, load_pictures, load_web_set, open_pictures
+from labelsieve.data.pictures.opening import Check, Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.pictures.survey import Progress
@@ -93,6 +93,7 @@ def open_own(
     progress: Progress | None = None,
     tell: Tell | None = None,
     limit: int | None = None,
+    check: Check | None = None,
 ) -> Opened:
     """The user's own data, read as `options` say. Of pictures, a `limit` chooses training rows before any is opened."""
     name, _, path = spec.partition(":")
@@ -100,7 +101,8 @@ def open_own(
         raise UsageError(f'"{spec}" names no place; write {FORMS[name]}')
     place = Path(path).expanduser()
     layout = Layout(name, place, "as named") if name in WEBSETS else None
-    return open_pictures(place, options, progress, tell, layout, None if limit is None else partial(subset_rows, limit=limit))
+    choose = None if limit is None else partial(subset_rows, limit=limit)
+    return open_pictures(place, options, progress, tell, layout, choose, check)
 
 
 def open_data(spec: str, limit: int | None = None) -> Collection:
@@ -112,7 +114,7 @@ def open_data(spec: str, limit: int | None = None) -> Collection:
     return collection if limit is None else limited(collection, limit)
 
 
-def load_data(spec: str, skip_unlabelled: bool = False) -> Loaded:
+def load_data(spec: str, skip_unlabelled: bool = False, white: int | None = None) -> Loaded:
     """What `spec` names, and what should be said of it. Only files of arrays can lack labels; others have one for each row."""
     name, colon, path = spec.partition(":")
     if name not in SOURCES:
@@ -120,7 +122,7 @@ def load_data(spec: str, skip_unlabelled: bool = False) -> Loaded:
     if colon and not path:
         raise UsageError(f'"{spec}" has nothing after the colon; write {FORMS[name]}')
     place = Path(path).expanduser() if path else None
-    return read_arrays(place, skip_unlabelled) if name == "arrays" else Loaded(SOURCES[name](place))
+    return read_arrays(place, skip_unlabelled, white) if name == "arrays" else Loaded(SOURCES[name](place))
 
 
 def subset_rows(labels: NDArray[np.int64], limit: int) -> NDArray[np.int64]:

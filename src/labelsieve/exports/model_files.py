@@ -117,6 +117,7 @@ def model_facts(model: Model, checked: Checked, samples: Tensor) -> dict[str, An
         },
         "preprocessing": {
             "resize_to": list(model.shape[1:]) if len(model.shape) == 3 else None,
+            "white": model.white,  # the value of 16-bit grey that becomes 255
             "fit": model.fit,  # crop: shorter side resized, middle kept; squash: both sides resized
             "normalisation": "inside the model: give it plain values",
             "mean": model.mean.flatten().tolist(),

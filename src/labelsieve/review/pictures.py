@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
+from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.fetch import fetch
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
@@ -137,7 +138,7 @@ def from_files(place: Path, options: PictureOptions, labels_fit: bool, table: Is
             picture.draft("RGB", (2 * at_most, 2 * at_most))
             turned = orientation(picture)
             picture.load()
-            plain = eight_bit(picture, "L" if picture.mode in ("1", "L") else "RGB")
+            plain = eight_bit(picture, "L" if picture.mode in ("1", "L") else "RGB", options.white or WHITEST)
         return encode(plain.transpose(TURNS[turned]) if turned in TURNS else plain, at_most)
 
     return read

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve.decisions.decision import LABELLING
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, command
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.review.texts import Texts
 
@@ -58,7 +58,7 @@ def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable
     """The table of the run in `folder`; `classes` are all of them, where the run says so."""
     text, parquet = folder / "issues.csv", folder / "issues.parquet"
     if not text.is_file() and not parquet.is_file():
-        raise ToolError(f"{text}: missing; the run has not divided its labels yet: `labelsieve resume {folder}`")
+        raise ToolError(f"{text}: missing; the run has not divided its labels yet: {command('resume', folder)}")
     newer = parquet.is_file() and (not text.is_file() or parquet.stat().st_mtime_ns >= text.stat().st_mtime_ns)
     file = parquet if newer and find_spec("pyarrow") is not None else text
     raw = _from_parquet(file) if file is parquet else _from_csv(file)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.npz import read_npz
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, command
 from labelsieve.runs.folder import RunFolder
 
 TOP = 5
@@ -67,10 +67,10 @@ def read_answers(folder: RunFolder) -> Answers:
     if not folder.predictions.is_file():
         raise ToolError(
             f"{folder.predictions}: missing; the run is not finished, has no test pictures, or was made before runs kept this "
-            f"file; `labelsieve resume {folder.path}` finishes it and writes the file"
+            f"file; {command('resume', folder.path)} finishes it and writes the file"
         )
     found = read_npz(folder.predictions)
     missing = [key for key in ("label", "top", "test_set") if key not in found]
     if missing or len(found["label"]) != len(found["top"]):
-        raise ToolError(f"{folder.predictions}: damaged; delete it, and `labelsieve resume {folder.path}` writes it again")
+        raise ToolError(f"{folder.predictions}: damaged; delete it, and {command('resume', folder.path)} writes it again")
     return Answers(found["label"], found["top"], str(found["test_set"]))

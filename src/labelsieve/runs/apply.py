@@ -11,6 +11,7 @@ import numpy as np
 
 from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.data.corrected.corrections import Corrections
+from labelsieve.data.corrected.shards import Rewritten, corrected_shards
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, no_folder_name, place, table_tree
 from labelsieve.data.embeddings import labels_beside
@@ -25,7 +26,7 @@ from labelsieve.data.trust import quoted
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.decisions.log import NAME
-from labelsieve.errors import ToolError, UsageError
+from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
@@ -84,7 +85,7 @@ def apply_run(
     said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), round_of(config))
     layout = layout_of(source, picture_options(config.pictures))
     write = _writer(layout, source, out, picture_options(config.pictures))
-    changes = out / CHANGES if write in (_tree, _folders) else out.parent / CHANGES
+    changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
     refuse(out, changes, source, config.data.source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
     corrections = Corrections({verdict.id: verdict.new for verdict in said})
@@ -109,7 +110,7 @@ def logged(path: Path, on_conflict: str) -> dict[str, Decision]:
     if not told and not back and begun is None:
         raise UsageError(
             f"{path / NAME}: there are no decisions in it; review the run first, or bring them in with "
-            f"`labelsieve decisions {path} --from FILE`"
+            f"{command('decisions', path, '--from', 'FILE')}"
         )
     return told | back
 
@@ -195,6 +196,8 @@ def _writer(layout: Layout | None, source: str, out: Path, options: PictureOptio
                 f"{out}: {source} is a folder of pictures; name a folder, or a .csv file for a table of paths and labels"
             )
         return _tree
+    if layout is not None and layout.kind == "parquet pictures":
+        return _shards_writer(layout, out)
     if layout is not None and layout.path.suffix.lower() in SUFFIXES:
         wanted = layout.path.suffix.lower()
         if suffix == wanted:
@@ -215,6 +218,38 @@ def _writer(layout: Layout | None, source: str, out: Path, options: PictureOptio
     if suffix not in forms:
         raise UsageError(f"{out}: {source} is written as {' or '.join(forms)} file; name one")
     return forms[suffix]
+
+
+def _shards_writer(layout: Layout, out: Path) -> Write:
+    """Pictures inside Parquet files are written as such files again; labels alone as .csv."""
+    suffix, folder = out.suffix.lower(), layout.path.is_dir()
+    if suffix == ".csv":
+        return _labels
+    if (suffix in (*SUFFIXES, ".npz", ".npy")) if folder else suffix != ".parquet":
+        what = "a folder of Parquet files; name a folder" if folder else "a Parquet file; name a .parquet file"
+        raise UsageError(f"{out}: {layout.path} is {what}, or a .csv file for ids and labels")
+    return _shard_folder if folder else _shard_file
+
+
+def _shard_file(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """The Parquet file again, pictures in it; `changes.csv` lies beside it."""
+    assert job.layout is not None
+    source, done = job.layout.path, list[Rewritten]()
+    _beside(out, lambda draft: done.append(corrected_shards(source, job.options, job.corrections, lambda _: draft)), changes)
+    return done[0].left, _missing(job, done[0].ids)
+
+
+def _shard_folder(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    """Every Parquet file again, in a new folder; `changes.csv` lies in it."""
+    assert job.layout is not None
+    source, done = job.layout.path, list[Rewritten]()
+
+    def write(draft: Path) -> None:
+        done.append(corrected_shards(source, job.options, job.corrections, lambda file: draft / file.relative_to(source)))
+        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
+
+    atomic.write_folder(out, write)
+    return done[0].left, _missing(job, done[0].ids)
 
 
 def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -294,7 +329,7 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
 def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     own = job.source.partition(":")[0] in OWN
-    source = open_own(job.source, job.options) if own else load_data(job.source, job.options.skip_unlabelled)
+    source = open_own(job.source, job.options) if own else load_data(job.source, job.options.skip_unlabelled, job.options.white)
     data = source.collection
     left: list[int] = []
 
@@ -384,6 +419,9 @@ def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
     except BaseException:  # half of it would stand in the way of the next try
         out.unlink(missing_ok=True)
         raise
+
+
+FOLDERS: tuple[Write, ...] = (_tree, _folders, _shard_folder)  # changes.csv lies inside of what these write
 
 
 def _missing(job: Job, there: set[str]) -> tuple[str, ...]:

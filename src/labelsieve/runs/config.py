@@ -88,6 +88,7 @@ class PicturesConfig:
     skip_unlabelled: bool = False  # leave rows without a label out
     val: str | None = None  # labelled pictures to measure on, in any layout; none: the data's own test or val split
     size: int | None = None  # the side in pixels; none: by the median of the shorter sides
+    white: int | None = None  # the value that is white in 16-bit grey, such as 4095; none: by the largest value of all
     fit: str = "crop"  # crop: shorter side resized, middle kept; squash: both sides resized
     mirror: bool = True  # a mirrored picture is still the same thing
     cache_dir: str | None = None  # of the decoded pictures; none: the user's cache folder

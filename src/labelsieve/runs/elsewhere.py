@@ -13,6 +13,7 @@ from labelsieve.data.pictures.imagefolder import metadata_files
 from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.recognise import recognise
+from labelsieve.data.pictures.shards import shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.errors import ToolError
 from labelsieve.runs.config import PicturesConfig
@@ -86,6 +87,8 @@ def columns_at(path: Path, options: PictureOptions) -> Sequence[str]:
         return _of(metadata_files(layout.path).values(), options)
     if layout.kind == "saved dataset":
         return _saved(layout.path)
+    if layout.kind == "parquet pictures":
+        return _of(shard_files(layout.path)[:1], options)
     return ()
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
-from labelsieve.data.pictures.opening import second_test
+from labelsieve.data.pictures.opening import Second, second_test
 from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.sources import OWN, SOURCES, load_data, source_at
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import ToolError, UsageError
+from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.elsewhere import rooted_for, suited_to
 from labelsieve.runs.folder import RunFolder
@@ -35,14 +35,14 @@ def evaluate_model(
     """
     config = RunFolder.open(path).read_config()
     if data is None and said:
-        raise UsageError(f"{', '.join(said)}: this is about other data; name them: `labelsieve evaluate {path} DATA`")
+        raise UsageError(f"{', '.join(said)}: this is about other data; name them: {command('evaluate', path, 'DATA')}")
     trained_on = config.data.source
     if data is not None:
         config = _for_data(config, data, said or {})
     source = None if data is None else source_at(data, picture_options(config.pictures))
     model = load_model(path, choose_device(device))
     found = _own(path, config, model, progress) if source is None else _named(source, config, model, progress)
-    also = _second(config, model, progress) if source is None else {}
+    second = _second(config, model, progress) if source is None else Second()
     return {
         "data": source or config.pictures.val or config.data.source,
         "split": found.split,
@@ -50,7 +50,8 @@ def evaluate_model(
         "left_out": len(found.left_out),
         "trained_on": found.split == "all" and source is not None and _same_place(source, trained_on),
         "accuracy": measured(model, found.held),
-        "also": {name: measured(model, held) for name, held in also.items()},
+        "also": {name: measured(model, held) for name, held in second.also.items()},
+        "also_left_out": len(second.left_out),
     }
 
 
@@ -79,11 +80,11 @@ def measured(model: Model, held: Held, batch: int = 512) -> dict[str, float]:
     return accuracies(logits, scores, held.labels.to(logits[0].device))
 
 
-def _second(config: Config, model: Model, progress: Progress | None) -> Mapping[str, Held]:
+def _second(config: Config, model: Model, progress: Progress | None) -> Second:
     """The second test set of a run on WebVision, where it is."""
     name, _, place = config.data.source.partition(":")
     if name != "webvision":
-        return {}
+        return Second()
     plan = Plan(model.shape[-1], model.shape[0], model.fit, 0)
     return second_test(Path(place), picture_options(config.pictures), plan, model.classes, progress)
 
@@ -92,7 +93,9 @@ def _named(source: str, config: Config, model: Model, progress: Progress | None)
     name, _, place = source.partition(":")
     if name in OWN:
         return labelled_pictures(Path(place), picture_options(config.pictures), model.shape, model.classes, progress)
-    return held_rows(load_data(source, config.pictures.skip_unlabelled).collection, model.shape, model.classes, source)
+    return held_rows(
+        load_data(source, config.pictures.skip_unlabelled, config.pictures.white).collection, model.shape, model.classes, source
+    )
 
 
 def _own(path: Path, config: Config, model: Model, progress: Progress | None) -> Found:
@@ -101,6 +104,6 @@ def _own(path: Path, config: Config, model: Model, progress: Progress | None) ->
     found = _named(config.data.source, config, model, progress)
     if found.split == "all":
         raise ToolError(
-            f"{config.data.source}: it has no test pictures; name data that have some: `labelsieve evaluate {path} DATA`"
+            f"{config.data.source}: it has no test pictures; name data that have some: {command('evaluate', path, 'DATA')}"
         )
     return found

@@ -12,7 +12,7 @@ import numpy as np
 from labelsieve.data.noise_record import load as load_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, command
 from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, limited, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW
@@ -124,7 +124,7 @@ def read_findings(folder: RunFolder) -> Findings:
         if not file.is_file():
             raise ToolError(
                 f"{file}: missing; the run has not divided its labels yet, or was killed before it could write them down: "
-                f"go on with `labelsieve resume {folder.path}`"
+                f"go on with {command('resume', folder.path)}"
             )
     columns, scores = read_issues(folder.issues), read_npz(folder.scores)
     try:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve.decisions.locks import hold
-from labelsieve.errors import ToolError, UsageError
+from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
 
@@ -61,7 +61,7 @@ class RunFolder:
         folder = cls(path)
         with atomic.disk_errors(path):
             if folder.config.exists():
-                raise UsageError(f"{path}: a run is already there; go on with `labelsieve resume {path}` or choose another --out")
+                raise UsageError(f"{path}: a run is already there; go on with {command('resume', path)} or choose another --out")
             if path.exists() and not folder.is_bare():
                 raise UsageError(f"{path}: it exists and is not a run; choose another --out")
             folder.checkpoints.mkdir(parents=True, exist_ok=True)
@@ -176,6 +176,6 @@ class RunFolder:
     def read_issues(self) -> list[dict[str, str]]:
         """The rows of issues.csv, most suspicious first."""
         if not self.issues.is_file():
-            raise ToolError(f"{self.issues}: missing; the run has not divided its labels yet: `labelsieve resume {self.path}`")
+            raise ToolError(f"{self.issues}: missing; the run has not divided its labels yet: {command('resume', self.path)}")
         with self.issues.open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))

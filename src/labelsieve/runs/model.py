@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from labelsieve import nets
 from labelsieve.data.augment.weak import middle
-from labelsieve.errors import ToolError
+from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.errors import ToolError, command
 from labelsieve.method import equations
 from labelsieve.method.dropout import torchs_own
 from labelsieve.method.learner import scale
@@ -49,6 +50,7 @@ class Model:
         self.classes: tuple[str, ...] = tuple(facts["classes"])
         self.shape: tuple[int, ...] = tuple(facts["shape"])
         self.fit: str = facts.get("fit", "crop")  # how pictures are brought to that shape
+        self.white: int = facts.get("white") or WHITEST  # what became 255 in 16-bit grey
         self.crop: int | None = facts.get("crop")  # the middle of that side is looked at; none: all
         self.device = device
         self.mean, self.std = (scale(facts[name], len(self.shape), device) for name in ("mean", "std"))
@@ -88,7 +90,7 @@ def load_model(path: Path, device: torch.device) -> Model:
     for file in (folder.model, folder.model_facts):
         if not file.is_file():
             raise ToolError(
-                f"{file}: missing; the run has not come to a stop yet, or was half deleted: `labelsieve resume {path}`"
+                f"{file}: missing; the run has not come to a stop yet, or was half deleted: {command('resume', path)}"
             )
     try:
         facts = json.loads(folder.model_facts.read_text(encoding="utf-8"))

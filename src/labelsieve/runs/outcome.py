@@ -138,6 +138,7 @@ def model_facts(config: Config, learners: Sequence[Learner], collection: Collect
         "networks": len(learners),
         "shape": list(collection.train.shape),
         "fit": config.pictures.fit,
+        "white": config.pictures.white,
         "crop": config.views.crop,
         "classes": list(collection.train.classes),
         "mean": list(collection.mean),

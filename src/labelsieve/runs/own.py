@@ -9,10 +9,10 @@ from torch import Tensor
 
 from labelsieve.data.frequencies import class_and_number
 from labelsieve.data.noisy_data import Collection
-from labelsieve.data.pictures.held import Found, labelled_pictures
+from labelsieve.data.pictures.held import Found, check_measurable, labelled_pictures
 from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.memory import Known
-from labelsieve.data.pictures.opening import Opened, Tell
+from labelsieve.data.pictures.opening import Check, Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Progress
@@ -68,13 +68,14 @@ def open_rows(config: Config, watch: Watch | None = None, known: Known | None = 
     watch = watch or Watch()
     options, opened = replace(sized_for(picture_options(config.pictures), config.device), known=known or {}), None
     if config.data.source.partition(":")[0] in OWN:
-        opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit)
-    source = load_data(config.data.source, options.skip_unlabelled) if opened is None else opened
+        opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit, _check_for(config, known))
+    source = load_data(config.data.source, options.skip_unlabelled, options.white) if opened is None else opened
     found, notes = source.collection, source.notes
     left_out = () if opened is None else opened.left_out
     memories = [None if opened is None else opened.memory]
     if config.pictures.val is not None:
-        measured = measuring_pictures(config, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress, known)
+        told = replace(config, pictures=replace(config.pictures, white=config.pictures.white or found.white))
+        measured = measuring_pictures(told, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress, known)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
         notes, memories = (*notes, *measured.notes), [*memories, measured.memory]
         if measured.split == "all" and is_same(Path(config.pictures.val), config.data.source.partition(":")[2]):
@@ -119,10 +120,20 @@ def measuring_pictures(
     config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None, known: Known | None = None
 ) -> Found:
     """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
+    path, options = _measuring(config, known)
+    return labelled_pictures(path, options, shape, classes, progress)
+
+
+def _measuring(config: Config, known: Known | None) -> tuple[Path, PictureOptions]:
     assert config.pictures.val is not None
     path, home = Path(config.pictures.val), config.data.source.partition(":")[2]
     chosen = rooted_for(path, suited_to(path, config.pictures, home), home, known)
-    return labelled_pictures(path, replace(picture_options(chosen), known=known or {}), shape, classes, progress)
+    return path, replace(picture_options(chosen), known=known or {})
+
+
+def _check_for(config: Config, known: Known | None) -> Check | None:
+    """What `--val` names is looked at before the training pictures are decoded, which may take hours."""
+    return None if config.pictures.val is None else lambda classes: check_measurable(*_measuring(config, known), classes)
 
 
 def check_names(config: Config) -> None:

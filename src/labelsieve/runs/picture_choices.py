@@ -21,6 +21,7 @@ def picture_options(config: PicturesConfig) -> PictureOptions:
         classes=config.classes,
         skip_unlabelled=config.skip_unlabelled,
         size=config.size,
+        white=config.white,
         fit=config.fit,
         cache_dir=path(config.cache_dir),
         by_content=config.by_content,

@@ -37,7 +37,7 @@ class Predicted:
 def predictions(model: Model, found: Unlabelled, top: int, batch: int = 256) -> Iterator[list[Predicted]]:
     """Lists of predictions in the order of the files; each list is a stretch that was decoded together."""
     channels, size, _ = model.shape
-    for chunk in in_chunks(found, Plan(size, channels, model.fit, len(found))):
+    for chunk in in_chunks(found, Plan(size, channels, model.fit, len(found), model.white)):
         yield list(_predicted(model, chunk, top, batch))
 
 

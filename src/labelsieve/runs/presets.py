@@ -39,7 +39,10 @@ def high_noise(rate: float) -> Settings:
 
 
 def cifar10_sym(rate: float) -> Settings:
-    """CIFAR-10, symmetric noise. Paper, CPC_awr: 20 % 96.50, 50 % 95.64, 80 % 94.78, 90 % 92.55. Ours: not run."""
+    """CIFAR-10, symmetric noise. Paper, CPC_awr: 20 % 96.50, 50 % 95.64, 80 % 94.78, 90 % 92.55.
+
+    Ours: 50 % 87.63 at 40 epochs, one seed; the others not run.
+    """
     lambda_u = 0.0 if rate < 0.35 else 25.0 if rate < 0.85 else 50.0
     return cifar() | {"training.warmup": 10, "training.lambda_u": lambda_u, "data.noise": f"sym:{rate:g}"} | high_noise(rate)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from labelsieve.data.places import whole_path
+from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config, full_key, override
 from labelsieve.runs.fitting import mixed_as_published
@@ -12,7 +12,11 @@ from labelsieve.runs.quick import check_quick
 from labelsieve.runs.validate import validate
 
 # Settings that name a file or folder; written from where the user is.
-PLACES = frozenset(f"pictures.{name}" for name in ("root", "val", "cache_dir", "labels_file", "second_test")) | {"data.trusted"}
+PLACES = frozenset(f"pictures.{name}" for name in ("root", "val", "cache_dir", "labels_file", "second_test")) | {
+    "data.trusted",
+    "pretrained",
+}
+SPECS = {"data.noise": ("matrix:", "file:", "cifar-n:"), "training.prior": ("file:",)}
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
@@ -32,11 +36,15 @@ def given_by(options: Mapping[str, Any] | None, settings: Sequence[str]) -> dict
     Places are absolute, so that the run can be taken up from any folder.
     """
     given = {full_key(key): value for key, value in (options or {}).items() if value is not None} | parse_settings(settings)
-    return {key: whole_path(value) if _is_place(key, value) else value for key, value in given.items()}
+    return {key: _from_anywhere(key, value) for key, value in given.items()}
 
 
-def _is_place(key: str, value: Any) -> bool:
-    return key in PLACES and str(value).lower() not in ("", "none", "null")
+def _from_anywhere(key: str, value: Any) -> Any:
+    """A value that names a place, or has one behind a word and a colon, with the place made whole."""
+    text = str(value)
+    if key in PLACES and text.lower() not in ("", "none", "null") and (key, text) != ("pretrained", "zoo"):
+        return whole_path(value)
+    return whole_spec(text) if text.startswith(SPECS.get(key, ())) else value
 
 
 def resolve(

@@ -3,9 +3,11 @@
 What was deleted meanwhile and can be made from the rest is made again; what cannot is an error that says so.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from labelsieve.data import noise as label_noise
+from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import rows_for
@@ -27,7 +29,7 @@ from labelsieve.runs.validate import validate_for
 def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
     slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
     saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
-    rows = rows_for(config, watch, known_files(folder))
+    rows = rows_for(_as_begun(config), watch, known_files(folder))
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
             f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
@@ -44,6 +46,13 @@ def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
         ) from None
     _mend(run)
     return run
+
+
+def _as_begun(config: Config) -> Config:
+    """A run that wrote nothing down of what is white had no 16-bit pictures, or began when 65,535 was white in all."""
+    if config.pictures.white is not None or not config.data.source.startswith("pictures:"):
+        return config
+    return replace(config, pictures=replace(config.pictures, white=WHITEST))
 
 
 def _mend(run: Run) -> None:

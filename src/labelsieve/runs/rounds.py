@@ -14,7 +14,7 @@ from labelsieve.decisions.decision import DROP, LABELLING, Decision, from_facts
 from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.decisions.settling import settled, took_back_more
 from labelsieve.decisions.state import states
-from labelsieve.errors import ToolError, UsageError
+from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.runs.config import Config
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
@@ -82,8 +82,8 @@ def next_round(parent: Path, on_conflict: str) -> Round:
     carried = decisions_in(folder, on_conflict)
     if not carried:
         raise UsageError(
-            f"{parent / NAME}: there are no decisions in it; review the run first (`labelsieve review {parent}`), or bring "
-            f"decisions in with `labelsieve decisions {parent} --from FILE`"
+            f"{parent / NAME}: there are no decisions in it; review the run first ({command('review', parent)}), or bring "
+            f"decisions in with {command('decisions', parent, '--from', 'FILE')}"
         )
     number = 1 if before is None else before.number
     return Round(number + 1, str(parent.absolute()), tuple(rounds(folder)), tuple(carried.values()))

@@ -82,6 +82,8 @@ def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
         config = override(config, {"pictures.size": plan.size})
         if plan.size == CPU_SIZE and not cuda:
             choices = (f"size: {CPU_SIZE} px at most, for there is no GPU; larger and slower with --size N", *choices)
+    if config.pictures.white is None and rows.collection.white is not None:  # the same for all that is looked at later
+        config = override(config, {"pictures.white": rows.collection.white})
     validate_for(config, rows.data)
     check_choice(config, rows)
     return config, choices

@@ -47,6 +47,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "output.checkpoint_seconds": (0, 1e9),
     "output.history_mib": (0, 1e6),
     "pictures.size": (4, 1024),
+    "pictures.white": (1, 65535),
     "views.crop": (4, 1024),
     "pictures.workers": (1, 1024),
     "seed": (0, 2**63 - 1),

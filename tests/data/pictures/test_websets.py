@@ -1,6 +1,7 @@
 """Clothing1M and WebVision in their official layouts, made small: what is read, what is missing, what is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,20 @@ def test_ilsvrc12_is_read_in_each_form(form: str, tmp_path: Path) -> None:
     held = also["ilsvrc12"]
     assert sorted(held.labels.tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert stripe(held.images) == held.labels.tolist()
+
+
+def test_unreadable_pictures_of_ilsvrc12_are_told(tmp_path: Path) -> None:
+    root, place = webvision(tmp_path / "w"), tmp_path / "val"
+    imagenet_folders(place)
+    options = PictureOptions(size=16, second_test=place)
+    files = sorted(place.rglob("*.*"))
+    for broken in {file.parent: file for file in files}.values():  # one of each class
+        broken.write_bytes(b"no picture")
+    found = opened(f"webvision:{root}", options)
+    assert len(found.collection.also["ilsvrc12"].labels) == 6 and len(found.left_out) == 3
+    assert "3 pictures of the second test set (ilsvrc12) cannot be read: left out" in found.notes
+    with pytest.raises(ToolError, match="3 pictures cannot be read"):
+        opened(f"webvision:{root}", replace(options, strict=True))
 
 
 def test_ilsvrc12_is_found_below_webvision_and_needs_names(tmp_path: Path) -> None:

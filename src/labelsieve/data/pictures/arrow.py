@@ -1,5 +1,6 @@
 """pyarrow, where it is installed: Arrow stream files and Parquet files as tables. A missing pyarrow is explained."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,23 @@ def arrow_table(path: Path) -> Any:
         raise ToolError(f"{path}: not a whole Arrow file ({error}); save the data set again") from None
 
 
+def stored_columns(path: Path, names: Sequence[str], *others: str) -> Any:
+    """The named columns of an Arrow stream file or a Parquet file as a table. The `others` only have to be there."""
+    packed = path.suffix.lower() == ".parquet"
+    file = parquet_file(path) if packed else arrow_table(path)
+    there = file.schema_arrow.names if packed else file.column_names
+    for name in (*names, *others):
+        if name not in there:
+            raise ToolError(f'{path}: it has no column "{name}"; save the data set again')
+    return file.read(columns=list(names)) if packed else file.select(list(names))
+
+
 def parquet_file(path: Path) -> Any:
     """The opened Parquet file: its schema is read, its rows are not."""
     pa = pyarrow_for(path)
     try:
-        return pa.parquet.ParquetFile(path)
+        # Mapped and not read ahead: of pictures, a file holds more than the memory may.
+        return pa.parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
     except (OSError, pa.ArrowInvalid) as error:
         raise ToolError(f"{path}: not a whole Parquet file ({error}); write it again") from None
 

@@ -1,7 +1,7 @@
 """One picture file goes in, uint8 (C, S, S) comes out, or a `PictureError` that says why not. Needs no torch.
 
-Rules: the first frame; EXIF orientation applied; alpha laid on white; CMYK and the rest converted to RGB; 16 bit
-grey divided by 257 (so 65535 becomes 255) with no stretching; float grey is 0..1 if nothing is above 1, else 0..255.
+Rules: the first frame; EXIF orientation applied; alpha laid on white; CMYK and the rest converted to RGB; in 16
+bit grey `white` becomes 255 (see `depth`), with no stretching; float grey is 0..1 if nothing is above 1, else 0..255.
 """
 
 import warnings
@@ -20,6 +20,8 @@ from PIL import (
     UnidentifiedImageError,
     WebPImagePlugin,
 )
+
+from labelsieve.data.pictures.depth import WHITEST, narrowing
 
 # Formats that Pillow decodes by itself; those that start other programs (EPS) stay out.
 PLUGINS = (
@@ -77,7 +79,7 @@ def orientation(picture: Image.Image) -> int:
         return 1
 
 
-def pixels(stream: BinaryIO, size: int, channels: int, fit: str) -> NDArray[np.uint8]:
+def pixels(stream: BinaryIO, size: int, channels: int, fit: str, white: int = WHITEST) -> NDArray[np.uint8]:
     """uint8 (C, S, S). "crop": the shorter side becomes S and the middle is kept; "squash": both become S."""
     picture = open_picture(stream)
     # A JPEG can be decoded at 1/2, 1/4 or 1/8: much faster, and still at least twice as large as what is kept.
@@ -86,7 +88,7 @@ def pixels(stream: BinaryIO, size: int, channels: int, fit: str) -> NDArray[np.u
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         picture.load()
-        plain = eight_bit(picture, "L" if channels == 1 else "RGB")
+        plain = eight_bit(picture, "L" if channels == 1 else "RGB", white)
     if turned in TURNS:
         plain = plain.transpose(TURNS[turned])
     width, height = plain.size
@@ -97,10 +99,10 @@ def pixels(stream: BinaryIO, size: int, channels: int, fit: str) -> NDArray[np.u
     return np.ascontiguousarray(small[None] if channels == 1 else small.transpose(2, 0, 1))
 
 
-def eight_bit(picture: Image.Image, mode: str) -> Image.Image:
+def eight_bit(picture: Image.Image, mode: str, white: int = WHITEST) -> Image.Image:
     """The loaded picture in `mode` ("L" or "RGB"), by the rules above."""
     if picture.mode in WIDE_MODES:
-        picture = _narrowed(np.asarray(picture).astype(np.float64) / 257)
+        picture = Image.fromarray(narrowing(white)[np.clip(np.asarray(picture), 0, WHITEST)])
     elif picture.mode == "F":
         values = np.nan_to_num(np.asarray(picture, np.float64))
         picture = _narrowed(values * 255 if values.max() <= 1 else values)
@@ -108,8 +110,8 @@ def eight_bit(picture: Image.Image, mode: str) -> Image.Image:
         if picture.mode == "La":
             picture = picture.convert("LA")
         picture = picture.convert("RGBA")
-        white = Image.new("RGBA", picture.size, (255, 255, 255, 255))
-        picture = Image.alpha_composite(white, picture)
+        paper = Image.new("RGBA", picture.size, (255, 255, 255, 255))
+        picture = Image.alpha_composite(paper, picture)
     return picture.convert(mode)
 
 
@@ -135,6 +137,11 @@ def reason(error: BaseException) -> str:
     if isinstance(error, (OSError, EOFError)) and ("truncated" in said.lower() or "EOF" in said or not said):
         return f"cut short ({said or 'the data end early'})"
     return f"damaged ({said or type(error).__name__})"
+
+
+def top_of(picture: Image.Image) -> dict[str, int]:
+    """{"top": the largest value} of 16-bit grey, for which it has to be loaded; nothing of others."""
+    return {"top": int(np.asarray(picture).max(initial=0))} if picture.mode in WIDE_MODES else {}
 
 
 def header(picture: Image.Image) -> dict[str, Any]:

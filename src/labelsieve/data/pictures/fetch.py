@@ -1,16 +1,19 @@
 """A reference to a picture's bytes goes in, a readable stream comes out.
 
 A reference is plain JSON, so that it can be handed to another process: a path, or the file, row, column and
-permission to leave the file of a picture stored inside an Arrow file.
+permission to leave the file of a picture stored inside an Arrow or Parquet file.
 """
 
 import io
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from labelsieve.data.pictures.decode import PictureError
 from labelsieve.data.pictures.options import FLAGS
+
+if TYPE_CHECKING:
+    from labelsieve.data.pictures.parquet_rows import ParquetRows
 
 Reference = str | list[Any]
 
@@ -20,7 +23,7 @@ def fetch(reference: Reference) -> BinaryIO:
     if isinstance(reference, str):
         return Path(reference).open("rb")
     file, row, column, outside = reference
-    cell = _column(file, column)[row].as_py()
+    cell = _packed(file, column).cell(row) if file.lower().endswith(".parquet") else _column(file, column)[row].as_py()
     if isinstance(cell, bytes):
         return io.BytesIO(cell)
     if not isinstance(cell, dict) or (cell.get("bytes") is None and not cell.get("path")):
@@ -38,3 +41,11 @@ def _column(file: str, column: str) -> Any:
     from labelsieve.data.pictures.arrow import arrow_table  # pyarrow is an extra
 
     return arrow_table(Path(file)).column(column)
+
+
+@lru_cache(maxsize=8)
+def _packed(file: str, column: str) -> "ParquetRows":
+    """The same of a Parquet file, of which a batch is held at a time."""
+    from labelsieve.data.pictures.parquet_rows import ParquetRows  # as above
+
+    return ParquetRows(Path(file), column)

@@ -12,6 +12,7 @@ from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.filling import decoded
 from labelsieve.data.pictures.gone import about_gone
 from labelsieve.data.pictures.labels import spelt_as
@@ -54,7 +55,7 @@ def labelled_pictures(
     layout = recognise(path, options)
     if not layout.has_pictures:
         if layout.kind != "embeddings":
-            return held_rows(read_arrays(path, options.skip_unlabelled).collection, shape, classes, str(path))
+            return held_rows(read_arrays(path, options.skip_unlabelled, options.white).collection, shape, classes, str(path))
         found = measured_vectors(path, options)
         return _fitting(found.held, found.classes, found.split, shape, classes, str(path))
     if len(shape) != 3:
@@ -64,7 +65,7 @@ def labelled_pictures(
     everything, listing = listing, _measured(listing)
     labels = matched(listing.labels, listing.classes, classes, str(path))
     digest = listing.origin.digest(options.by_content)
-    plan = Plan(shape[-1], shape[0], options.fit, len(listing))
+    plan = Plan(shape[-1], shape[0], options.fit, len(listing), options.white or WHITEST)
     place = cache / plan.key(digest)
     pixels, reasons = decoded(listing, plan, place, options.workers, progress)
     memory = None if everything.gone else remember(everything.origin, cache)
@@ -75,6 +76,20 @@ def labelled_pictures(
         raise unreadable(listing.place, listing.left_out)
     held = Held(torch.from_numpy(pixels), labels[keep])
     return Found(held, listing.left_out, split, about_gone(listing, place), memory)
+
+
+def check_measurable(path: Path, options: PictureOptions, classes: Sequence[str]) -> None:
+    """A `ToolError` where pictures at `path` cannot be listed, or have labels that are none of `classes`. None is opened."""
+    options = replace(options, measuring=True, classes=None)
+    layout = recognise(path, options)
+    if layout.kind == "embeddings":
+        raise ToolError(f"{path}: vectors, and the model is trained on pictures; give pictures to measure on")
+    if layout.kind == "arrays":
+        arrays = read_arrays(path, options.skip_unlabelled, options.white).collection
+        matched((arrays.test or arrays.train).labels.numpy(), arrays.train.classes, classes, str(path))
+        return
+    listing = _measured(present(list_pictures(layout, options), options.strict, options.known))
+    matched(listing.labels, listing.classes, classes, str(path))
 
 
 def held_rows(found: Collection, shape: Sequence[int], classes: Sequence[str], place: str) -> Found:

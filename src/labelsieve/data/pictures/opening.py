@@ -1,6 +1,6 @@
 """A path goes in; a `Collection` with decoded pictures comes out, with everything that was left out and why."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from labelsieve.data.pictures.websets import SIDE, WEBSETS, WebSet, nearly_whole
 from labelsieve.errors import ToolError, UsageError
 
 Choose = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # labels (N,) of training rows -> those of them to use, ascending
+Check = Callable[[Sequence[str]], None]  # classes that are trained on
 Tell = Callable[[Plan, Path, int], None]  # how pictures will be decoded, the cache's folder, how many are listed
 
 
@@ -83,18 +84,19 @@ def open_pictures(
     tell: Tell | None = None,
     layout: Layout | None = None,
     choose: Choose | None = None,
+    check: Check | None = None,
 ) -> Opened:
     """Recognise what lies at `path`, unless its `layout` is known, and make it ready. Pictures are decoded once, into the cache.
 
     `progress` is called with what is being done ("looking", "decoding"), how many are done and how many there are;
     `tell` once before the decoding, with the plan and where the cache is. `choose` draws the training rows before any
-    picture is opened.
+    picture is opened, and `check` may object to their classes then.
     """
     options = options or PictureOptions()
     layout = layout or recognise(path, options)
     web_set = WEBSETS.get(layout.kind)
     if layout.kind == "arrays":
-        arrays = read_arrays(layout.path, options.skip_unlabelled)
+        arrays = read_arrays(layout.path, options.skip_unlabelled, options.white)
         return Opened(arrays.collection, layout, arrays.val, notes=arrays.notes)
     if layout.kind == "embeddings":
         vectors = read_embeddings(layout.path, options)
@@ -106,6 +108,8 @@ def open_pictures(
     if web_set is not None:
         listing = nearly_whole(listed, listing, options.incomplete)
     listing, undrawn = drawn(listing, choose)
+    if check is not None:
+        check(trained_classes(listing.labels, listing.splits, listing.classes, listing.place)[1])
     measured = {SPLITS[split]: ids_in(listing, split) for split in (VAL, TEST)}
     digest = listing.origin.digest(options.by_content)
     plan = planned(listing, options, digest, cache, progress) if web_set is None else web_plan(options, len(listing))
@@ -120,18 +124,20 @@ def open_pictures(
         raise unreadable(listing.place, listing.left_out)
     collection, val, notes = _collected(listing, pixels, options.mirror, web_set)
     if layout.kind == "webvision":
-        collection = replace(collection, also=second_test(layout.path, options, plan, collection.train.classes, progress))
+        second = second_test(layout.path, options, plan, collection.train.classes, progress)
+        collection, notes = replace(collection, also=second.also), (*notes, *second.notes)
+        listing = replace(listing, left_out=(*listing.left_out, *second.left_out))
     trained = np.flatnonzero(listing.splits == TRAIN).tolist()
     paths = tuple(listing.origin.path(row) for row in trained)
     return Opened(
-        replace(collection, paths=tuple(map(readable_name, paths))),
+        replace(collection, paths=tuple(map(readable_name, paths)), white=plan.white if plan.depths else None),
         layout,
         val,
         paths,
         getattr(listing.origin, "root", listing.place),
         listing.left_out,
         listing.ignored,
-        (*listing.notes, *notes, *about_gone(listing, cache / plan.key(digest))),
+        (*listing.notes, *notes, *plan.notes, *about_gone(listing, cache / plan.key(digest))),
         plan,
         cache / plan.key(digest),
         undrawn,
@@ -161,13 +167,24 @@ def web_plan(options: PictureOptions, count: int) -> Plan:
     return Plan(options.size or bounded(SIDE, options), 3, options.fit, count)
 
 
-def second_test(
-    root: Path, options: PictureOptions, plan: Plan, classes: tuple[str, ...], progress: Progress | None
-) -> dict[str, Held]:
+@dataclass(frozen=True)
+class Second:
+    """Further test sets by name, and the pictures of these that cannot be read."""
+
+    also: Mapping[str, Held] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        count = len(self.left_out)
+        return (f"{count:,} pictures of the second test set ({', '.join(self.also)}) cannot be read: left out",) if count else ()
+
+
+def second_test(root: Path, options: PictureOptions, plan: Plan, classes: tuple[str, ...], progress: Progress | None) -> Second:
     """ILSVRC12's validation pictures of the same classes, where they are."""
     place = imagenet_val.place_of(root, options.second_test)
     if place is None:
-        return {}
+        return Second()
     wnids = [wnid for wnid, _ in webvision.synsets(root)]
     listing = present(imagenet_val.read(place, webvision.class_names(root), wnids, options), options.strict)
     listing = listing.take(np.flatnonzero(np.isin(np.array(listing.classes)[listing.labels], classes)).astype(np.int64))
@@ -177,8 +194,11 @@ def second_test(
     cache = (options.cache_dir or default_cache_dir()).expanduser() / plan.key(listing.origin.digest(options.by_content))
     pixels, reasons = decoded(listing, plan, cache, options.workers, progress)
     number = {name: k for k, name in enumerate(classes)}
-    labels = [number[listing.classes[code]] for code in listing.without(reasons).labels.tolist()]
-    return {"ilsvrc12": Held(torch.from_numpy(pixels), torch.tensor(labels))}
+    listing = listing.without(reasons)
+    if listing.left_out and (options.strict or not len(listing)):
+        raise unreadable(place, listing.left_out)
+    labels = [number[listing.classes[code]] for code in listing.labels.tolist()]
+    return Second({"ilsvrc12": Held(torch.from_numpy(pixels), torch.tensor(labels))}, listing.left_out)
 
 
 def _collected(

@@ -37,11 +37,11 @@ class PictureOptions:
     `outside` allows paths and links that leave the root. `encoding` is the table's. `classes` lists the labels
     that may occur, in order. `skip_unlabelled` leaves rows without a label out instead of refusing the table.
 
-    Pictures: `size` is the side S in pixels, `largest` a bound on it where it is found out; `fit` is "crop" (the
-    shorter side becomes S, the middle is kept) or "squash" (both sides become S). `cache_dir` holds the decoded
-    pictures. `by_content` recognises a changed file by its content rather than by its size and time. `strict` makes
-    one unreadable picture an error. `workers` is the number of decoding processes. `mirror` says whether a mirrored
-    picture is still the same thing.
+    Pictures: `white` is the value that is white in those of 16 bits. `size` is the side S in pixels, `largest` a bound on it
+    where it is found out; `fit` is "crop" (the shorter side becomes S, the middle is kept) or "squash" (both sides become S).
+    `cache_dir` holds the decoded pictures. `by_content` recognises a changed file by its content rather than by its size and
+    time. `strict` makes one unreadable picture an error. `workers` is the number of decoding processes. `mirror` says whether
+    a mirrored picture is still the same thing.
 
     Web sets: `second_test` is a folder with ILSVRC12's validation pictures, for WebVision; `incomplete` goes on where more
     than a few of the listed pictures are missing.
@@ -62,6 +62,7 @@ class PictureOptions:
     classes: tuple[str, ...] | None = None
     skip_unlabelled: bool = False
     size: int | None = None
+    white: int | None = None
     largest: int | None = None
     fit: str = "crop"
     cache_dir: Path | None = None
@@ -80,6 +81,8 @@ class PictureOptions:
             raise UsageError(f'unknown fit "{self.fit}"{suggest(self.fit, FITS)}; give {" or ".join(FITS)}')
         if self.size is not None and not 4 <= self.size <= 1024:
             raise UsageError(f"size {self.size} is not in 4..1024; give the side of the pictures in pixels")
+        if self.white is not None and not 1 <= self.white <= 65535:
+            raise UsageError(f"white {self.white} is not in 1..65535; give the value that is white in 16-bit grey, such as 4095")
         if self.largest is not None and self.largest < 8:
             raise UsageError(f"pictures of at most {self.largest} pixels hold nothing; allow at least 8")
         if self.workers is not None and self.workers < 1:

@@ -1,4 +1,4 @@
-"""Where each row's picture lies: files below a root, or rows of Arrow files. References and stamps come out.
+"""Where each row's picture lies: files below a root, or rows of Arrow or Parquet files. References and stamps come out.
 
 A stamp is what tells that a picture is still the same one: its relative path, size and time, or its content.
 """
@@ -109,7 +109,7 @@ class Files:
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """Pictures in `column` of Arrow files: row r is `rows[r]` of `files[shards[r]]`."""
+    """Pictures in `column` of Arrow or Parquet files: row r is `rows[r]` of `files[shards[r]]`."""
 
     files: tuple[Path, ...]
     shards: Index

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from labelsieve.data.npz import axes_of, npz_keys
 from labelsieve.data.npz_keys import keys_by_role, nothing_found
 from labelsieve.data.pictures import columns as usual
-from labelsieve.data.pictures.arrow import is_vector, parquet_file
+from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.folders import holds_picture, no_pictures, read_folders, split_folders, visible_folders
 from labelsieve.data.pictures.hints import about_tables, is_trained_on
 from labelsieve.data.pictures.imagefolder import metadata_files, naming_labels, read_imagefolder
@@ -14,11 +15,15 @@ from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.manifest import read_manifest
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.saved import is_saved, read_saved
+from labelsieve.data.pictures.shards import holds_pictures, read_shards, shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.errors import ToolError
 
-KINDS = ("class folders", "split folders", "manifest", "imagefolder", "saved dataset", "arrays", "embeddings", *WEBSETS)
+KINDS = (
+    *("class folders", "split folders", "manifest", "imagefolder", "saved dataset", "parquet pictures", "arrays", "embeddings"),
+    *WEBSETS,
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ def list_pictures(layout: Layout, options: PictureOptions) -> Listing:
         "manifest": read_manifest,
         "imagefolder": read_imagefolder,
         "saved dataset": read_saved,
+        "parquet pictures": read_shards,
         **{name: each.listing for name, each in WEBSETS.items()},
     }
     return readers[layout.kind](layout.path, options)
@@ -89,6 +95,9 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
     tables = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
     named = [file for file in tables if _is_manifest(file, options)]
     full = [name for name in names if holds_picture(path / name)]
+    shards = [] if full else shard_files(path)
+    if shards:
+        return Layout("parquet pictures", path, f"{len(shards)} Parquet files with pictures in them")
     flat = bool(full) and all(name.lower() in SPLIT_NAMES for name in full)
     if any(map(is_trained_on, named)) and (flat or len(full) < 2):
         return _one_table(path, named)
@@ -139,6 +148,8 @@ def _is_manifest(file: Path, options: PictureOptions) -> bool:
         names = open_table(file, options.encoding).columns
     except ToolError:
         return False
+    if file.suffix.lower() == ".parquet" and holds_pictures(file):
+        return False
     plain = {name.lower() for name in names}
     image = options.image_column in names or bool(plain & set(usual.IMAGE))
     return image and (options.label_column in names or bool(plain & set(usual.LABEL)))
@@ -162,4 +173,15 @@ def _parquet(path: Path, options: PictureOptions) -> Layout:
     pictured = any(field.name.lower() in usual.IMAGE for field in schema if field.name not in vectors)
     if vectors and (options.image_column in vectors or (options.image_column is None and not pictured)):
         return Layout("embeddings", path, f'a Parquet file with lists of numbers in "{vectors[0]}"')
+    if holds_pictures(path) and not _names_paths(schema, path, options):
+        return Layout("parquet pictures", path, "a Parquet file with pictures in it")
     return Layout("manifest", path, "a .parquet table")
+
+
+def _names_paths(schema: Any, path: Path, options: PictureOptions) -> bool:
+    """Whether the column of pictures that was chosen holds paths."""
+    if options.image_column not in schema.names:
+        return False
+    types = pyarrow_for(path).types
+    kind = schema.field(options.image_column).type
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind))

@@ -1,20 +1,14 @@
 """A folder that `datasets` wrote by save_to_disk goes in; a `Listing` comes out. Only pyarrow is needed."""
 
 import json
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from labelsieve.data.pictures import columns as usual
-from labelsieve.data.pictures.arrow import arrow_table
-from labelsieve.data.pictures.columns import needed, optional
-from labelsieve.data.pictures.labels import Labels, name_labels, number_labels
-from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged
-from labelsieve.data.pictures.manifest import check_unique, ids_of, labelled
+from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.origins import ArrowRows
-from labelsieve.errors import ToolError, UsageError, suggest
+from labelsieve.data.pictures.stored import Part, stored_listing
+from labelsieve.errors import ToolError, suggest
 
 
 def is_saved(path: Path) -> bool:
@@ -23,50 +17,20 @@ def is_saved(path: Path) -> bool:
 
 def read_saved(path: Path, options: PictureOptions) -> Listing:
     """One row for each row of its Arrow files; its id is an id column's value, else "split/row"."""
-    parts = _parts(path, options.measuring)
-    features = _json(path / next(iter(parts)) / "dataset_info.json").get("features") or {}
-    image = needed(*_choices(features, "Image", options.image_column, usual.IMAGE), "image_column", path)
-    label = needed(*_choices(features, "ClassLabel", options.label_column, usual.LABEL), "label_column", path)
-    wanted = optional(list(features), options.id_column, usual.ID, "id_column", path)
-    values: list[Any] = []
-    ids: list[str] = []
-    files: list[Path] = []
-    spans: list[tuple[int, int, int]] = []
-    for folder, split in parts.items():
-        start = len(values)
-        for file in _files(path / folder):
-            table = arrow_table(file)
-            for name in (image, label):
-                if name not in table.column_names:
-                    raise ToolError(f'{file}: it has no column "{name}"; save the data set again')
-            values += table.column(label).to_pylist()
-            ids += ids_of(table.column(wanted).to_pylist(), file) if wanted else []
-            spans.append((len(files), table.num_rows, split))
-            files.append(file)
-        if wanted is None:
-            prefix = f"{folder}/" if folder else ""
-            ids += [f"{prefix}{row:06d}" for row in range(len(values) - start)]
-    check_unique(ids, path, "id")
-    labels = _labels(values, features[label], options, path)
-    listing = Listing(
-        path,
-        _origin(files, spans, image, options.outside),
-        ids,
-        labels.codes,
-        labels.classes,
-        np.repeat(np.array([split for _, _, split in spans], np.int8), [count for _, count, _ in spans]),
-        (
-            *labels.notes,
-            *(f'the split "{name}" is neither train, val nor test: not used' for name in _splits(path) if name not in parts),
-        ),
-    )
-    return arranged(labelled(listing, labels, options.skip_unlabelled))
+    found = _parts(path, options.measuring)
+    features = _json(path / next(iter(found)) / "dataset_info.json").get("features") or {}
+    parts = [Part(folder, split, _files(path / folder)) for folder, split in found.items()]
+    unused = [name for name in _splits(path) if name not in found]
+    return stored_listing(path, parts, features, options, [not_used(name) for name in unused])
 
 
-def _origin(files: list[Path], spans: list[tuple[int, int, int]], image: str, outside: bool) -> ArrowRows:
-    shards = [np.full(count, number, np.int64) for number, count, _ in spans]
-    rows = [np.arange(count, dtype=np.int64) for _, count, _ in spans]
-    return ArrowRows(tuple(files), np.concatenate(shards), np.concatenate(rows), image, outside)
+def misspelt(split: str) -> str:
+    """` (did you mean "valid"?)`, where a split's name is nearly a known one; "extra", as SVHN has it, is not."""
+    return suggest(split, get_close_matches(split.lower(), SPLIT_NAMES, n=1, cutoff=0.7))
+
+
+def not_used(split: str) -> str:
+    return f'the split "{split}" is neither train, val nor test: not used'
 
 
 def _parts(path: Path, measuring: bool) -> dict[str, int]:
@@ -76,7 +40,7 @@ def _parts(path: Path, measuring: bool) -> dict[str, int]:
     names = _splits(path)
     parts = {name: SPLIT_NAMES[name.lower()] for name in names if name.lower() in SPLIT_NAMES}
     for name in names:
-        near = suggest(name, SPLIT_NAMES)
+        near = misspelt(name)
         if name not in parts and (near or TRAIN not in parts.values()):
             raise ToolError(
                 f'{path}: split "{name}" is not known{near}; '
@@ -92,30 +56,6 @@ def _splits(path: Path) -> list[str]:
     if not (path / "dataset_dict.json").is_file():
         return []
     return [str(name) for name in _json(path / "dataset_dict.json").get("splits") or []]
-
-
-def _choices(
-    features: dict[str, Any], kind: str, given: str | None, names: tuple[str, ...]
-) -> tuple[list[str], str | None, tuple[str, ...]]:
-    """Columns to choose from and the usual names: a feature's type says more than its name."""
-    typed = tuple(n for n, f in features.items() if isinstance(f, dict) and f.get("_type") == kind)
-    usual_names = tuple(name.lower() for name in typed) or names
-    return list(features), given, usual_names
-
-
-def _labels(values: list[Any], feature: Any, options: PictureOptions, path: Path) -> Labels:
-    names = feature.get("names") if isinstance(feature, dict) else None
-    if not names:
-        return name_labels(values, str(path), options.classes)
-    numbered = number_labels(values, [str(name) for name in names], str(path))
-    if options.classes is None:
-        return numbered
-    if set(options.classes) != set(numbered.classes):
-        strange = sorted(set(options.classes) ^ set(numbered.classes))[0]
-        hint = suggest(strange, set(numbered.classes) - {strange})
-        raise UsageError(f'{path}: its classes and the classes given differ in "{strange}"{hint}')
-    order = np.array([*(options.classes.index(name) for name in numbered.classes), -1])
-    return Labels(order[numbered.codes], options.classes)
 
 
 def _files(folder: Path) -> list[Path]:

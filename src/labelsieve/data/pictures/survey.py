@@ -12,6 +12,7 @@ import numpy as np
 
 from labelsieve.data.pictures.cache import cache_errors, cache_size
 from labelsieve.data.pictures.decode import GREY_MODES
+from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.gone import lost
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
@@ -20,19 +21,28 @@ from labelsieve.data.pictures.tasks import Task
 
 SIZES = (8, 16, 20, 24, 28, 32, 48, 64, 96, 128, 160, 224)
 SURVEY_STRETCH = 256
-SURVEY_RULES = 2  # to be raised whenever the same headers would lead to another size
+SURVEY_RULES = 3  # to be raised whenever the same headers would lead to another size
 RULES = 1  # to be raised whenever the same file would be decoded to other pixels
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, how many there are
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How pictures are decoded: uint8 (channels, size, size) each, `bytes` for all in the cache."""
+    """How pictures are decoded: uint8 (channels, size, size) each, `bytes` for all in the cache.
+
+    `white` becomes 255 in 16-bit grey; `depths` counts the pictures of that kind by the bits they use, where that was looked for.
+    """
 
     size: int
     channels: int
     fit: str
     count: int
+    white: int = WHITEST
+    depths: tuple[int, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return about_white(self.depths, self.white)
 
     @property
     def bytes(self) -> int:
@@ -40,7 +50,8 @@ class Plan:
 
     def key(self, digest: str) -> str:
         """The cache folder's name: pictures that are the same, decoded the same way, have the same."""
-        words = (digest, self.size, self.channels, self.fit, self.count, RULES)
+        words: tuple[Any, ...] = (digest, self.size, self.channels, self.fit, self.count, RULES)
+        words += () if self.white == WHITEST else (self.white,)
         return hashlib.sha256(repr(words).encode()).hexdigest()[:24]
 
 
@@ -69,7 +80,7 @@ def surveyed(
 
 
 def plan(records: list[dict[str, Any]], options: PictureOptions) -> Plan:
-    """Size and channels by the headers that can be read; the count is that of all rows.
+    """Size, channels and white by what can be read; the count is that of all rows.
 
     Size: the largest of `SIZES` not above the median of the shorter sides (at least 8). Channels: 1 when every
     picture is stored as grey, else 3.
@@ -78,7 +89,8 @@ def plan(records: list[dict[str, Any]], options: PictureOptions) -> Plan:
     side = float(np.median([min(r["width"], r["height"]) for r in known])) if known else SIZES[0]
     size = options.size or bounded(max([s for s in SIZES if s <= side], default=SIZES[0]), options)
     grey = bool(known) and all(record["mode"] in GREY_MODES for record in known)
-    return Plan(size, 1 if grey else 3, options.fit, len(records))
+    depths = counted(record["top"] for record in known if "top" in record)
+    return Plan(size, 1 if grey else 3, options.fit, len(records), options.white or common_white(depths), depths)
 
 
 def bounded(size: int, options: PictureOptions) -> int:
@@ -89,8 +101,9 @@ def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path,
     """The same for a listing; what the headers said is kept in the cache, so that it is read only once."""
     kept = cache / f"survey-{SURVEY_RULES}-{digest[:24]}.json"
     try:
-        side, channels = json.loads(kept.read_text("ascii"))
-        return Plan(options.size or bounded(int(side), options), int(channels), options.fit, len(listing))
+        side, channels, depths = json.loads(kept.read_text("ascii"))
+        size, white = options.size or bounded(int(side), options), options.white or common_white(depths)
+        return Plan(size, int(channels), options.fit, len(listing), white, tuple(depths))
     except (OSError, ValueError, TypeError):
         pass
     gone = listing.gone_rows()
@@ -102,6 +115,6 @@ def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path,
         cache.mkdir(parents=True, exist_ok=True)
         draft = kept.with_suffix(".draft")
         unsized = plan(whole, PictureOptions()).size
-        draft.write_text(json.dumps([unsized, found.channels]), "ascii")
+        draft.write_text(json.dumps([unsized, found.channels, found.depths]), "ascii")
         draft.replace(kept)
     return found

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixels, reason
+from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixels, reason, top_of
 from labelsieve.data.pictures.fetch import Reference, fetch
 
 Task = dict[str, Any]
@@ -33,7 +33,7 @@ def decode(task: Task) -> list[str | None]:
     for row, reference in enumerate(references):
         try:
             with fetch(reference) as stream:
-                block[row] = pixels(stream, size, channels, task["fit"])
+                block[row] = pixels(stream, size, channels, task["fit"], task["white"])
             answers.append(None)
         except Exception as error:  # whatever one picture does, the others go on
             answers.append(reason(error))
@@ -65,6 +65,7 @@ def survey(reference: Reference, verify: bool) -> dict[str, Any]:
                 stream.seek(0)
             picture = open_picture(stream)
             seen |= header(picture)
+            seen |= top_of(picture)
             if verify:
                 picture.draft(None, (8, 8))
                 picture.load()
