@@ -170,6 +170,7 @@ OUT_OF_RANGE = {
     "training.lambda_u": -1,
     "training.ramp_epochs": -1,
     "training.temperature": 0,
+    "training.guess_passes": 3,
     "training.beta": 0,
     "training.prior_weight": -1,
     "training.prior": "flat",

@@ -32,8 +32,8 @@ def targets(learner: Learner, peer: Learner, recipe: Recipe, weak: Tensor, label
 
     The trained network stays in train mode while it guesses (its running statistics move), the peer is in eval mode.
     """
-    with counting(learner.network, views=4):
-        own = learner.look(weak)[0]
+    with counting(learner.network, views=4 // recipe.guess_passes):
+        own = torch.cat([learner.look(some)[0] for some in weak.chunk(recipe.guess_passes)])
     other = peer.look(weak[2 * len(labels) :])[0]
     return learner.fuse(aims)(own, other, labels, w, recipe.temperature)
 

@@ -102,6 +102,7 @@ def recipe_for(config: Config, epochs: int | None = None) -> Recipe:
         temperature=t.temperature,
         beta=4.0 if t.beta is None else t.beta,
         prior_weight=t.prior_weight,
+        guess_passes=t.guess_passes,
         entropy_penalty=t.entropy_penalty,
         train_unlabelled=t.train_unlabelled,
         mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,

@@ -5,6 +5,7 @@ from labelsieve.data.pictures.options import FITS
 from labelsieve.decisions.settling import ON_CONFLICT
 from labelsieve.engine.device import PLACES
 from labelsieve.errors import ToolError, UsageError, suggest
+from labelsieve.method.guessing import PASSES
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 from labelsieve.runs.config import VERSION, Config, value_at
 
@@ -27,6 +28,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "training.ramp_epochs": (0, 1e6),
     "training.temperature": (1e-3, 10),
     "training.beta": (0.05, 1e3),
+    "training.guess_passes": (1, 4),
     "training.prior_weight": (0, 1e6),
     "training.epoch_batches": (1, 1e7),
     "cleaning.mixture_threshold": (0, 1),
@@ -82,6 +84,8 @@ def validate(config: Config) -> None:
         value = value_at(config, key)
         if value is not None and not low <= value <= high and (value or key not in FOUND_OUT):
             raise UsageError(f'setting "{key}" is {value:g}; it must be between {low:g} and {high:g}')
+    if training.guess_passes not in PASSES:
+        raise UsageError(f'setting "training.guess_passes" is {training.guess_passes}; it must be 1, 2 or 4')
     memories = {"mixture_memory": cleaning.mixture_memory, "prototype_memory": cleaning.prototype_memory}
     for key, memory in memories.items():
         if training.epoch_batches and (memory or 1) > 1:
