@@ -32,7 +32,7 @@ def test_vectors_of_every_form_are_classified(tmp_path: Path, shell: Shell, run:
     ids = [f"new {k}" for k in range(30)]
     np.savez(tmp_path / "new.npz", embeddings=features, ids=np.array(ids))
     np.save(tmp_path / "new.npy", features.astype(np.float32))
-    first = shell("predict", run, tmp_path / "new.npz", "--top", 2)
+    first = shell("predict", run, tmp_path / "new.npz", "--top-k", 2)
     assert first.code == 0, first.err
     rows = list(csv.DictReader(first.out.splitlines()))
     assert list(rows[0]) == ["id", "label", "probability", "label_2", "probability_2", "error"]

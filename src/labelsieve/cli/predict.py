@@ -19,7 +19,7 @@ def predict(
             "from standard input, one a line or, as `find -print0` writes them, with zero bytes between.",
         ),
     ],
-    top: Annotated[int, typer.Option(min=1, help="How many classes to give for each picture.")] = 3,
+    top: Annotated[int, typer.Option("--top", "--top-k", min=1, help="How many classes to give for each picture.")] = 3,
     form: Annotated[str | None, typer.Option("--format", help="csv or jsonl; default: by the name of --out, else csv.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="The .csv or .jsonl file to write, which must not exist; default: standard output.")
