@@ -19,7 +19,7 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision, Policy
-from labelsieve.runs import apply as apply_module
+from labelsieve.runs import atomic
 from labelsieve.runs.apply import Applied, apply_run
 from runs.made_runs import made_run
 
@@ -186,7 +186,7 @@ def test_a_data_set_without_its_list_of_changes_is_not_left(tmp_path: Path, run:
         raise ToolError("disk full")
 
     (tmp_path / "there").mkdir()
-    monkeypatch.setattr(apply_module.atomic, "write_text", full)
+    monkeypatch.setattr(atomic, "write_text", full)
     with pytest.raises(ToolError, match="disk full"):
         apply_run(run, tmp_path / "there" / "labels.csv", Policy())
     assert not list((tmp_path / "there").iterdir())

@@ -1,43 +1,28 @@
 """A run and a policy go in, the corrected data set comes out, in the form of the source; the source itself is only read."""
 
 import os
-import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.data.corrected.corrections import Corrections
-from labelsieve.data.corrected.shards import Rewritten, corrected_shards
-from labelsieve.data.corrected.table import corrected_table
-from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, no_folder_name, place, table_tree
-from labelsieve.data.embeddings import labels_beside
-from labelsieve.data.pictures.imagefolder import labelled_files, options_for
-from labelsieve.data.pictures.listing import Listing, present
-from labelsieve.data.pictures.options import FLAGS, PictureOptions
-from labelsieve.data.pictures.origins import Files
-from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
-from labelsieve.data.pictures.tables import SUFFIXES
-from labelsieve.data.sources import OWN, load_data, open_own
-from labelsieve.data.trust import quoted
+from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.decisions.log import NAME
-from labelsieve.errors import ToolError, UsageError, command
+from labelsieve.errors import UsageError, command
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
-from labelsieve.runs import atomic
+from labelsieve.runs.corrected_forms import CHANGES, FOLDERS, LINKED, Job, train_command, writer_for
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import lies_inside, picture_options
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
-
-CHANGES = "changes.csv"
-TREES = ("class folders", "split folders", "imagefolder")
 
 
 @dataclass(frozen=True)
@@ -49,19 +34,6 @@ class Applied:
     actions: Mapping[str, int]
     left: int
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Job:
-    """All that a writer needs."""
-
-    source: str
-    layout: Layout | None  # None for a set that is built in
-    options: PictureOptions
-    corrections: Corrections
-    put: str
-    found: Findings
-    ordered: list[Verdict]  # by sample
 
 
 def apply_run(
@@ -84,7 +56,7 @@ def apply_run(
     source = source or config.data.source
     said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), round_of(config))
     layout = layout_of(source, picture_options(config.pictures))
-    write = _writer(layout, source, out, picture_options(config.pictures))
+    write = writer_for(layout, source, out, picture_options(config.pictures))
     changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
     refuse(out, changes, source, config.data.source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
@@ -93,8 +65,8 @@ def apply_run(
     left, notes = write(job, out, changes_csv(said))
     if config.data.noise != "none":
         notes = (*notes, f"the run made wrong labels on purpose ({config.data.noise}): labels that stay are those it was given")
-    if put == "symlink" and write in (_tree, _folders):
-        command = _command([str(out)], PictureOptions(outside=True))
+    if put == "symlink" and write in LINKED:
+        command = train_command([str(out)], PictureOptions(outside=True))
         notes = (*notes, f"its links lead out of it, which has to be allowed when it is read: {command}")
     notes = (*notes, *_emptied(found, said))
     return Applied(out, changes, Counter(verdict.action for verdict in said), left, notes)
@@ -180,250 +152,3 @@ def _emptied(found: Findings, said: list[Verdict]) -> tuple[str, ...]:
     left = {verdict.new for verdict in said}
     gone = [f'"{name}"' for name in found.classes if name not in left]
     return (f"no sample is left of {', '.join(gone[:5])}{' ...' if len(gone) > 5 else ''}",) if gone else ()
-
-
-Write = Callable[[Job, Path, str], tuple[int, tuple[str, ...]]]
-
-
-def _writer(layout: Layout | None, source: str, out: Path, options: PictureOptions) -> Write:
-    """Which form is written, by the source's form and the name of `out`; a `UsageError` where they do not go together."""
-    suffix = out.suffix.lower()
-    if layout is not None and layout.kind in TREES:
-        if suffix == ".csv":
-            return _manifest
-        if suffix in (*SUFFIXES, ".npz", ".npy"):
-            raise UsageError(
-                f"{out}: {source} is a folder of pictures; name a folder, or a .csv file for a table of paths and labels"
-            )
-        return _tree
-    if layout is not None and layout.kind == "parquet pictures":
-        return _shards_writer(layout, out)
-    if layout is not None and layout.path.suffix.lower() in SUFFIXES:
-        wanted = layout.path.suffix.lower()
-        if suffix == wanted:
-            return _table
-        if suffix == ".csv":
-            return _manifest if layout.has_pictures else _labels
-        if layout.has_pictures and suffix not in (*SUFFIXES, ".npz", ".npy"):
-            return _folders
-        also = "" if wanted == ".csv" else ", or a .csv for ids, paths and labels"
-        also += "; or a folder, for a folder for each class" if layout.has_pictures else ""
-        raise UsageError(f"{out}: {layout.path} is a {wanted} table; name a {wanted} file{also}")
-    forms: dict[str, Write] = {".csv": _labels}
-    if layout is not None and layout.path.suffix.lower() == ".npy":
-        beside = labels_beside(layout.path, options).suffix.lower()
-        forms |= {beside: _label_table} if beside in SUFFIXES else {}
-    if layout is None or layout.path.suffix.lower() == ".npz":
-        forms[".npz"] = _arrays
-    if suffix not in forms:
-        raise UsageError(f"{out}: {source} is written as {' or '.join(forms)} file; name one")
-    return forms[suffix]
-
-
-def _shards_writer(layout: Layout, out: Path) -> Write:
-    """Pictures inside Parquet files are written as such files again; labels alone as .csv."""
-    suffix, folder = out.suffix.lower(), layout.path.is_dir()
-    if suffix == ".csv":
-        return _labels
-    if (suffix in (*SUFFIXES, ".npz", ".npy")) if folder else suffix != ".parquet":
-        what = "a folder of Parquet files; name a folder" if folder else "a Parquet file; name a .parquet file"
-        raise UsageError(f"{out}: {layout.path} is {what}, or a .csv file for ids and labels")
-    return _shard_folder if folder else _shard_file
-
-
-def _shard_file(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """The Parquet file again, pictures in it; `changes.csv` lies beside it."""
-    assert job.layout is not None
-    source, done = job.layout.path, list[Rewritten]()
-    _beside(out, lambda draft: done.append(corrected_shards(source, job.options, job.corrections, lambda _: draft)), changes)
-    return done[0].left, _missing(job, done[0].ids)
-
-
-def _shard_folder(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """Every Parquet file again, in a new folder; `changes.csv` lies in it."""
-    assert job.layout is not None
-    source, done = job.layout.path, list[Rewritten]()
-
-    def write(draft: Path) -> None:
-        done.append(corrected_shards(source, job.options, job.corrections, lambda file: draft / file.relative_to(source)))
-        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
-
-    atomic.write_folder(out, write)
-    return done[0].left, _missing(job, done[0].ids)
-
-
-def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """A new folder of pictures; `changes.csv` lies in it."""
-    assert job.layout is not None
-    layout = job.layout
-    listing = list_pictures(layout, job.options)
-    done: list[Placed] = []
-
-    def write(draft: Path) -> None:
-        if layout.kind == "imagefolder":
-            done.append(_imagefolder(job, listing, draft))
-        else:
-            depth = 1 if layout.kind == "split folders" else 0
-            done.append(class_tree(listing, job.corrections, draft, PUTS[job.put], depth))
-        if not done[0].count:
-            raise ToolError(f"{layout.path}: no picture would be left; nothing was written")
-        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
-
-    atomic.write_folder(out, write)
-    gone = done[0].gone
-    notes = (f"{len(gone)} pictures are gone from the source and were left out, such as {gone[0]}",) if gone else ()
-    bare = labelled_files(layout.path, job.options)[1] if layout.kind == "imagefolder" else ()
-    notes = (*notes, *(f'the folder "{name}" has no labels: left out' for name in bare))
-    return done[0].count, (*notes, *_missing(job, set(listing.ids)))
-
-
-def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """The pictures of a table as a new folder with one for each class; `changes.csv` lies in it."""
-    assert job.layout is not None
-    listing = present(list_pictures(job.layout, job.options))
-    strange = no_folder_name(listing.classes)
-    if strange is not None or not isinstance(listing.origin, Files):
-        why = "pictures are in the table itself" if strange is None else f"no folder can be called {quoted(strange)}"
-        raise UsageError(f"{out}: {why}; name a {job.layout.path.suffix.lower()} file")
-    done: list[Placed] = []
-
-    def write(draft: Path) -> None:
-        done.append(table_tree(listing, job.corrections, draft, PUTS[job.put]))
-        if not done[0].count:
-            raise ToolError(f"{job.source}: no picture would be left; nothing was written")
-        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
-
-    atomic.write_folder(out, write)
-    return done[0].count, _missing(job, set(listing.ids))
-
-
-def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
-    """Pictures at their old paths, and the metadata files with corrected labels."""
-    assert job.layout is not None
-    root = job.layout.path
-    stay = {row: listing.origin.path(row) for row, name in enumerate(listing.ids) if job.corrections.of(name, "") is not None}
-    placed = place(listing, stay, draft, PUTS[job.put])
-    for folder, file in labelled_files(root, job.options)[0].items():
-        options = options_for(folder, file, root, job.options)
-        (draft / folder).mkdir(exist_ok=True)
-        prefix = f"{folder}/" if folder else ""
-        corrected_table(file, draft / folder / file.name, options, job.corrections, prefix=prefix)
-    return placed
-
-
-def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """The table again; from another folder its pictures are named by absolute paths."""
-    assert job.layout is not None
-    table, root = job.layout.path, job.options.root or job.layout.path.parent
-    pictured = job.layout.has_pictures
-    moved = pictured and os.path.realpath(out.parent) != os.path.realpath(root)
-    left: list[int] = []
-
-    def write(draft: Path) -> None:
-        left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved, pictured=pictured))
-
-    _beside(out, write, changes)
-    why = f"picture paths in it are absolute, for it lies in another folder than {table}"
-    return left[0], (f"{why}; read it with: {read_back(out, job.options, root)}",) if moved else ()
-
-
-def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    own = job.source.partition(":")[0] in OWN
-    source = open_own(job.source, job.options) if own else load_data(job.source, job.options.skip_unlabelled, job.options.white)
-    data = source.collection
-    left: list[int] = []
-
-    def write(draft: Path) -> None:
-        if job.layout is None:
-            left.append(collection_npz(draft, data, job.corrections))
-        else:
-            left.append(corrected_npz(job.layout.path, draft, data, job.corrections))
-
-    _beside(out, write, changes)
-    return left[0], _missing(job, set(data.train.ids))
-
-
-def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """Picture files as a table of ids, paths and labels that `train` reads, of the samples the run judged."""
-    assert job.layout is not None
-    top = job.layout.path if job.layout.kind in TREES else job.options.root or job.layout.path.parent
-    root, home = os.path.realpath(top), os.path.realpath(out.parent)
-    above = root == home or root.startswith(home.rstrip(os.sep) + os.sep)
-    start = Path(root).relative_to(home).as_posix() + "/" if above and root != home else ""
-    paths = {name: path or name for name, path in zip(job.found.columns["id"], job.found.columns["path"])}
-    paths = {name: path if Path(path).is_absolute() else f"{start}{path}" for name, path in paths.items()}
-    rows = [(verdict.id, paths[verdict.id], verdict.new) for verdict in job.ordered if verdict.new is not None]
-
-    def write(draft: Path) -> None:
-        draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline="")
-
-    _beside(out, write, changes)
-    if above and not job.options.outside:
-        return len(rows), ()
-    plain = PictureOptions(outside=job.options.outside)
-    return len(rows), (f"its paths start from the old folder: {read_back(out, plain, Path(home if above else root))}",)
-
-
-def read_back(out: Path, options: PictureOptions, root: Path) -> str:
-    """The command that trains on a table with paths from `root` which was written as `options` say the old one was."""
-    return _command([str(out), "--root", os.path.abspath(root)], options)  # noqa: PTH100 - links stay as they are
-
-
-def _command(start: list[str], options: PictureOptions) -> str:
-    words = ["labelsieve", "train", *start]
-    for name in ("image_column", "label_column", "id_column"):
-        if getattr(options, name) is not None:
-            words += [FLAGS[name], getattr(options, name)]
-    if options.encoding is not None:
-        words += ["--encoding", options.encoding]
-    if options.split_column is not None:
-        words += ["--set", f"pictures.split_column={options.split_column}"]
-    for name in ("outside", "skip_unlabelled"):
-        words += FLAGS[name].split() if getattr(options, name) else []
-    return shlex.join([*words, "--out", "RUN"])
-
-
-def _label_table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """The table of labels that goes with an .npy file. The vectors stay, so dropped rows stay in it, without a label."""
-    assert job.layout is not None
-    table, left = labels_beside(job.layout.path, job.options), [0]
-
-    def write(draft: Path) -> None:
-        left[0] = corrected_table(table, draft, job.options, job.corrections, pictured=False, emptied=True)
-
-    _beside(out, write, changes)
-    dropped = sum(verdict.new is None for verdict in job.ordered)
-    why = f"{dropped} dropped rows have no label in it, for the vectors stay as they are; " if dropped else ""
-    options = replace(job.options, image_column=None, skip_unlabelled=job.options.skip_unlabelled or dropped > 0)
-    start = [str(job.layout.path), "--set", f"pictures.labels_file={out.absolute()}"]
-    return left[0], (f"{why}read it with: {_command(start, options)}",)
-
-
-def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """id and label alone, of the samples the run judged, in their order."""
-    rows = [(verdict.id, verdict.new) for verdict in job.ordered if verdict.new is not None]
-
-    def write(draft: Path) -> None:
-        draft.write_text(as_csv(("id", "label"), rows), encoding="utf-8", newline="")
-
-    _beside(out, write, changes)
-    return len(rows), ()
-
-
-def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
-    with atomic.disk_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_file(out, write)
-    try:
-        atomic.write_text(out.parent / CHANGES, changes)
-    except BaseException:  # half of it would stand in the way of the next try
-        out.unlink(missing_ok=True)
-        raise
-
-
-FOLDERS: tuple[Write, ...] = (_tree, _folders, _shard_folder)  # changes.csv lies inside of what these write
-
-
-def _missing(job: Job, there: set[str]) -> tuple[str, ...]:
-    lost = [verdict.id for verdict in job.ordered if verdict.id not in there]
-    return (f"{len(lost)} samples of the run are no longer in the source, such as {lost[0]}",) if lost else ()
