@@ -50,17 +50,20 @@ def assert_same(fast: dict[str, torch.Tensor], plain: dict[str, torch.Tensor]) -
 
 
 @pytest.mark.slow
-def test_compiled_steps_equal_plain_steps_on_a_cpu() -> None:
-    plain = twenty_steps(parts_for(config_for("cpu"), rows()))
-    fast = twenty_steps(parts_for(config_for("cpu", "engine.compile=true"), rows()))
+@pytest.mark.parametrize("passes", ["1", "4"])
+def test_compiled_steps_equal_plain_steps_on_a_cpu(passes: str) -> None:
+    guessing = f"training.guess_passes={passes}"
+    plain = twenty_steps(parts_for(config_for("cpu", guessing), rows()))
+    fast = twenty_steps(parts_for(config_for("cpu", guessing, "engine.compile=true"), rows()))
     assert_same(fast, plain)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("compiled", ["false", "true"])
-def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str) -> None:
-    plain = twenty_steps(parts_for(config_for("cuda", "engine.compile=false", "engine.capture=false"), rows()))
-    fast = twenty_steps(parts_for(config_for("cuda", f"engine.compile={compiled}", "engine.capture=true"), rows()))
+@pytest.mark.parametrize(("compiled", "passes"), [("false", "1"), ("true", "1"), ("true", "4")])
+def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str, passes: str) -> None:
+    guessing = f"training.guess_passes={passes}"
+    plain = twenty_steps(parts_for(config_for("cuda", guessing, "engine.compile=false", "engine.capture=false"), rows()))
+    fast = twenty_steps(parts_for(config_for("cuda", guessing, f"engine.compile={compiled}", "engine.capture=true"), rows()))
     assert_same(fast, plain)
 
 

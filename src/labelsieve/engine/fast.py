@@ -77,8 +77,9 @@ class FastEngine(PlainEngine):
 
     def adopt(self, learner: Learner) -> None:
         learner.see = self.see
-        if self.speed.compile:
+        if self.speed.compile:  # compiled, a batch normalised in parts costs what a whole one does; plain, it costs more
             learner.fuse = self.fuse
+            learner.joins_passes = True
         if learner.judge is not None and self.speed.capture:
             learner.judge.prepare = self.captured_pass
         if learner.judge is not None and self.speed.compile:

@@ -68,6 +68,7 @@ class Learner:
         self.network = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.see: See = see  # an engine may put a faster form here
         self.fuse: Fuse = as_it_is  # likewise for functions of tensors alone
+        self.joins_passes = False  # an engine that is faster so makes one pass of several that guess (`guessing.in_parts`)
         self.optimiser = sgd(self.network.parameters(), recipe.lr, recipe.momentum, recipe.weight_decay)
         self.teacher = teacher
         self.judge = judge

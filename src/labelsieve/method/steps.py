@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelsieve.method import equations
-from labelsieve.method.guessing import counting
+from labelsieve.method.guessing import guesses
 from labelsieve.method.learner import Learner
 from labelsieve.method.mixmatch import guess, mix, refine
 from labelsieve.method.momentum import descend
@@ -32,8 +32,7 @@ def targets(learner: Learner, peer: Learner, recipe: Recipe, weak: Tensor, label
 
     The trained network stays in train mode while it guesses (its running statistics move), the peer is in eval mode.
     """
-    with counting(learner.network, views=4 // recipe.guess_passes):
-        own = torch.cat([learner.look(some)[0] for some in weak.chunk(recipe.guess_passes)])
+    own = guesses(learner, weak, recipe.guess_passes)
     other = peer.look(weak[2 * len(labels) :])[0]
     return learner.fuse(aims)(own, other, labels, w, recipe.temperature)
 
