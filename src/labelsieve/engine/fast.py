@@ -83,7 +83,7 @@ class FastEngine(PlainEngine):
         if learner.judge is not None and self.speed.capture:
             learner.judge.prepare = self.captured_pass
         if learner.judge is not None and self.speed.compile:
-            learner.judge.risk = torch.compile(learner.judge.risk, dynamic=False)
+            learner.judge.inner = torch.compile(learner.judge.inner, dynamic=False)
 
     def see(self, network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.speed.precision == "bf16"):

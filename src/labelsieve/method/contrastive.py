@@ -56,7 +56,7 @@ class ContrastiveCleaner:
         self.lr, self.momentum, self.weight_decay, self.seed = lr, momentum, weight_decay, seed
         self.learnt_ = 0
         self.prepare: Prepare = plainly  # an engine may put a faster way here, and here:
-        self.risk: Callable[..., Tensor] = contrastive_loss
+        self.inner: Callable[..., Tensor] = contrastive_loss
         self.projector_: Projector | None = None
         self.prototypes_: Tensor | None = None  # (K, d), unit length
         self.optimiser_: torch.optim.Optimizer | None = None
@@ -94,7 +94,7 @@ class ContrastiveCleaner:
         assert self.prototypes_ is not None and self.optimiser_ is not None
         kept = kept * weight
         embeddings = self._embed(features)
-        loss = self.risk(embeddings @ self.prototypes_.T / self.temperature, labels, kept)
+        loss = self.inner(embeddings @ self.prototypes_.T / self.temperature, labels, kept)
         descend(self.optimiser_, loss)
         with torch.no_grad():
             members = F.one_hot(labels, len(self.prototypes_)).to(embeddings.dtype) * kept.unsqueeze(1)

@@ -44,21 +44,43 @@ def clean_loss(
     negative: float | None = None,
 ) -> Tensor:
     """L_X, Eq. 2: draw clean samples to their prototype, and push them from the others with lambda_neg = 1/K."""
-    scores = similarity(embeddings, prototypes)
-    negative = 1 / len(prototypes) if negative is None else negative
-    own = F.one_hot(labels, len(prototypes)).to(scores.dtype)
-    per_class = own * F.logsigmoid(scores) + negative * (1 - own) * F.logsigmoid(-scores)
-    return set_mean(-per_class.sum(-1), weight)
+    return _clean(similarity(embeddings, prototypes), labels, weight, negative)
 
 
 def noisy_loss(embeddings: Tensor, prototypes: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
     """L_U, Eq. 3: push noisy samples from the prototype of the label they were given."""
-    return set_mean(-F.logsigmoid(-own_similarity(embeddings, prototypes, labels)), weight)
+    return _noisy(similarity(embeddings, prototypes), labels, weight)
 
 
 def confident_loss(embeddings: Tensor, prototypes: Tensor, predicted: Tensor, weight: Tensor | None = None) -> Tensor:
     """L_XP, Eq. 4: draw confident noisy samples to the prototype of the class that is predicted."""
-    return set_mean(-F.logsigmoid(own_similarity(embeddings, prototypes, predicted)), weight)
+    return _confident(similarity(embeddings, prototypes), predicted, weight)
+
+
+def _clean(scores: Tensor, labels: Tensor, weight: Tensor | None, negative: float | None = None) -> Tensor:
+    """L_X of the similarities (N, K)."""
+    negative = 1 / scores.shape[1] if negative is None else negative
+    own = _members(labels, scores.shape[1]).to(scores.dtype)
+    per_class = own * F.logsigmoid(scores) + negative * (1 - own) * F.logsigmoid(-scores)
+    return set_mean(-per_class.sum(-1), weight)
+
+
+def _noisy(scores: Tensor, labels: Tensor, weight: Tensor | None) -> Tensor:
+    return set_mean(-F.logsigmoid(-_chosen(scores, labels)), weight)
+
+
+def _confident(scores: Tensor, predicted: Tensor, weight: Tensor | None) -> Tensor:
+    return set_mean(-F.logsigmoid(_chosen(scores, predicted)), weight)
+
+
+def _chosen(scores: Tensor, classes: Tensor) -> Tensor:
+    """scores (N, K) at one class a row, (N,). By a mask: its gradient is a product, where a gather's is scattered by atomics."""
+    return torch.where(_members(classes, scores.shape[1]), scores, 0.0).sum(-1)
+
+
+def _members(labels: Tensor, classes: int) -> Tensor:
+    """Which class (N, K) each row belongs to. Without the checks of `one_hot`, which are kernels of their own in a small step."""
+    return labels.unsqueeze(1) == torch.arange(classes, device=labels.device)
 
 
 def confident_noisy(probs: Tensor, labels: Tensor, clean: Tensor) -> Tensor:
@@ -88,10 +110,10 @@ def prototype_loss(
     """L_C = L_X + L_U + alpha L_XP, Eq. 5. `clean` and `confident` are masks (N,); `weight` 0 leaves a row out."""
     clean = clean.to(embeddings.dtype)
     rows = torch.ones_like(clean) if weight is None else weight.to(embeddings.dtype)
-    loss = clean_loss(embeddings, prototypes, labels, clean * rows)
-    loss = loss + noisy_loss(embeddings, prototypes, labels, (1 - clean) * rows)
+    scores = similarity(embeddings, prototypes)
+    loss = _clean(scores, labels, clean * rows) + _noisy(scores, labels, (1 - clean) * rows)
     if alpha and predicted is not None and confident is not None:
-        loss = loss + alpha * confident_loss(embeddings, prototypes, predicted, confident.to(rows.dtype) * rows)
+        loss = loss + alpha * _confident(scores, predicted, confident.to(rows.dtype) * rows)
     return loss
 
 

@@ -24,7 +24,7 @@ class Judge(Cleaner, Protocol):
 
     lr: float
     prepare: Prepare
-    risk: Callable[..., Tensor]  # what a step of it descends
+    inner: Callable[..., Tensor]  # the function of tensors that most of a step is
 
     @property
     def cosine(self) -> float:

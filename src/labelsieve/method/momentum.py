@@ -3,7 +3,7 @@
 So a step has static buffers (it can be captured), and the state can be saved and restored as plain tensors.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -29,16 +29,27 @@ def set_lr(optimiser: torch.optim.Optimizer, lr: float) -> None:
         group["lr"] = lr
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor, steepest: float | None = None) -> None:
-    """One step down the loss, in place throughout: no gradient tensor is ever freed or made anew.
-
-    A gradient longer than `steepest` is cut to that length; a shorter one stays as it is, bit for bit.
-    """
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step down the loss, in place throughout: no gradient tensor is ever freed or made anew."""
     optimiser.zero_grad(set_to_none=False)
     loss.backward()
-    if steepest is not None:
-        nn.utils.clip_grad_norm_(optimised(optimiser), steepest)
     optimiser.step()
+
+
+def cut(gradients: Sequence[Tensor], steepest: float) -> list[Tensor]:
+    """Gradients that are together longer than `steepest`, cut to that length; shorter ones stay as they are, bit for bit."""
+    length = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(each) for each in gradients]))
+    share = (steepest / (length + 1e-6)).clamp_max(1.0)
+    return [each * share for each in gradients]
+
+
+def update(
+    weights: Sequence[Tensor], remembered: Sequence[Tensor], gradients: Sequence[Tensor], lr: float, momentum: float, decay: float
+) -> None:
+    """SGD's own rule, in place: what torch's optimiser does, as a function that can be compiled together with the gradient."""
+    for weight, memory, gradient in zip(weights, remembered, gradients):
+        memory.mul_(momentum).add_(gradient.add(weight, alpha=decay))
+        weight.add_(memory, alpha=-lr)
 
 
 def changed_by(optimiser: torch.optim.Optimizer) -> list[Tensor]:

@@ -5,15 +5,16 @@ network: features arrive without gradient, so none can reach the backbone.
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.func import grad_and_value
 
 from labelsieve.method import equations
 from labelsieve.method.batches import Prepare, plainly, sorted_for
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import changed_by, descend, momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.momentum import changed_by, cut, momenta, optimised, part, restore_momenta, set_lr, sgd, update
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
@@ -39,7 +40,14 @@ class Projector(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, features: Tensor) -> Tensor:
-        return scaled(self.layers(features), self.cosine)
+        return projected(list(self.parameters()), features, self.cosine)
+
+
+def projected(weights: Sequence[Tensor], features: Tensor, cosine: float) -> Tensor:
+    """v' of v (N, D) by a projector's weights: a matrix and an offset a layer."""
+    for i in range(0, len(weights), 2):
+        features = nn.functional.linear(torch.relu(features) if i else features, weights[i], weights[i + 1])
+    return scaled(features, cosine)
 
 
 def scaled(vectors: Tensor, cosine: float) -> Tensor:
@@ -50,6 +58,32 @@ def scaled(vectors: Tensor, cosine: float) -> Tensor:
 def at_odds(scores: Tensor, prior: float) -> Tensor:
     """A chance at even odds, as it is where a share `prior` of all labels is right (Bayes' rule)."""
     return scores if prior == 0.5 else scores * prior / (scores * prior + (1 - scores) * (1 - prior))
+
+
+def descent(
+    weights: Sequence[Tensor],
+    remembered: Sequence[Tensor],
+    batch: tuple[Tensor, ...],
+    rates: tuple[float, float, float],
+    alpha: float,
+    cosine: float,
+) -> Tensor:
+    """One SGD step on L_C (Eq. 5), in place: the projector's weights, then the prototypes, and their momenta. Returns the loss.
+
+    `rates` are learning rate, momentum and weight decay. One function from features to new weights, without a look back at
+    autograd's graph, so that a compiler makes a few kernels of it where forward, backward, cut and update had been two dozen.
+    """
+    features, labels, clean, predicted, confident, weight = batch
+
+    def risk(current: Sequence[Tensor]) -> Tensor:
+        *layers, prototypes = current
+        embeddings, prototypes = projected(layers, features, cosine), scaled(prototypes, cosine)
+        return equations.prototype_loss(embeddings, prototypes, labels, clean, predicted, confident, alpha, weight)
+
+    with torch.no_grad():
+        gradients, loss = grad_and_value(risk)(tuple(weight.detach() for weight in weights))
+        update(weights, remembered, cut(gradients, STEEPEST), *rates)
+    return loss
 
 
 class PrototypeCleaner:
@@ -93,7 +127,7 @@ class PrototypeCleaner:
         self.depth, self.cosine, self.memory, self.prior, self.seed = depth, cosine, memory, prior, seed
         self.learnt_ = 0  # calls of learn so far: names the next call's random order
         self.prepare: Prepare = plainly  # an engine may put a faster way here, and here:
-        self.risk: Callable[..., Tensor] = equations.prototype_loss
+        self.inner: Callable[..., Tensor] = descent
         self.projector_: Projector | None = None
         self.prototypes_: nn.Parameter | None = None
         self.optimiser_: torch.optim.Optimizer | None = None
@@ -146,11 +180,10 @@ class PrototypeCleaner:
         self, features: Tensor, labels: Tensor, clean: Tensor, predicted: Tensor, confident: Tensor, weight: Tensor
     ) -> Tensor:
         """One SGD step on L_C. Shapes are static: a short last batch is filled up with rows of weight 0."""
-        assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
-        prototypes = scaled(self.prototypes_, self.cosine)
-        loss = self.risk(self.projector_(features), prototypes, labels, clean, predicted, confident, self.alpha, weight)
-        descend(self.optimiser_, loss, STEEPEST)
-        return loss.detach()
+        assert self.optimiser_ is not None
+        weights, remembered = optimised(self.optimiser_), list(momenta(self.optimiser_).values())
+        batch = (features, labels, clean, predicted, confident, weight)
+        return self.inner(weights, remembered, batch, (self.lr, self.momentum, self.weight_decay), self.alpha, self.cosine)
 
     def _tensors(self) -> list[Tensor]:
         assert self.optimiser_ is not None
