@@ -72,7 +72,7 @@ def test_sigterm_saves_and_stops_like_ctrl_c(tmp_path: Path, shell: Shell, large
         wait_for(running, lambda: lines(run / "metrics.jsonl") >= 1)
         running.send_signal(signal.SIGTERM)
         said, _ = running.communicate(timeout=60)
-    assert running.returncode == 0 and "send the signal again" in said and f"labelsieve resume {run}" in said
+    assert running.returncode == 128 + signal.SIGTERM and "send the signal again" in said and f"labelsieve resume {run}" in said
     assert [folder.name for folder in (run / "checkpoint").iterdir()] == [f"epoch-{lines(run / 'metrics.jsonl'):06d}"]
 
 
@@ -84,7 +84,7 @@ def test_ctrl_c_stops_after_the_epoch_and_a_second_process_is_refused(tmp_path: 
         assert second.code == 1 and "another process is training this run" in second.err
         running.send_signal(signal.SIGINT)
         said, _ = running.communicate(timeout=60)
-    assert running.returncode == 0
+    assert running.returncode == 128 + signal.SIGINT, "a script's next command must not take the run for done"
     assert "stopping after this epoch" in said and f"labelsieve resume {run}" in said and "Traceback" not in said
     done = lines(run / "metrics.jsonl")
     assert [folder.name for folder in (run / "checkpoint").iterdir()] == [f"epoch-{done:06d}"]

@@ -16,18 +16,18 @@ def demo(
     from labelsieve.benchmark.demo import METHODS, NAMES, demo_config, report, summarise
     from labelsieve.cli.console import console
     from labelsieve.cli.going import going
-    from labelsieve.cli.progress import follow
+    from labelsieve.cli.progress import Stopper, follow
     from labelsieve.report.demo import demo_page
     from labelsieve.runs import atomic
 
-    runs = {}
+    runs, stopper = {}, Stopper()
     for method in METHODS:
         run = runs[method] = going(out / method, demo_config(method, seed, epochs), resume=True)
         if run.done:
             console.print(f"{run.folder.path}: already done, taken as it is (remove it to train again)")
-        elif not follow(run, title=f"{NAMES[method]}:"):
+        elif not follow(run, stopper, f"{NAMES[method]}:"):
             console.print("stopped; the same command goes on")
-            return
+            raise typer.Exit(stopper.exit_code)
     summary = summarise(runs)
     atomic.write_text(out / "summary.json", json.dumps(summary, indent=1) + "\n")
     atomic.write_text(out / "report.html", demo_page(report(runs, summary)))

@@ -4,9 +4,11 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import typer
+
 from labelsieve.cli.console import console
 from labelsieve.cli.looking import Looking, say_rows
-from labelsieve.cli.progress import follow, say_summary
+from labelsieve.cli.progress import Stopper, follow, say_summary
 from labelsieve.cli.rounds import say_rounds
 from labelsieve.errors import UsageError, command
 from labelsieve.issues.estimate import in_words
@@ -50,7 +52,7 @@ def _compare(before: Config, config: Config, out: Path, watch: Watch) -> None:
 
 
 def finish(run: Run, limit: float | None) -> None:
-    """Train to the end or to the limit (seconds), and say what came out."""
+    """Train to the end or to the limit (seconds), and say what came out. A signal's stop ends with its exit code."""
     path = run.folder.path
     if run.done:
         console.print(f"{path}: already done, {run.epoch} epochs")
@@ -61,7 +63,8 @@ def finish(run: Run, limit: float | None) -> None:
         f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data):,} {run.rows.data.things}, "
         f"{len(run.rows.data.classes)} classes, {where}, {run.parts.engine.device}"
     )
-    done = follow(run, limit)
+    stopper = Stopper(limit)
+    done = follow(run, stopper)
     if done:
         say_summary(run)
         if run.folder.issues.exists():
@@ -73,6 +76,7 @@ def finish(run: Run, limit: float | None) -> None:
     else:
         console.print(f"stopped after epoch {run.epoch} of {run.parts.recipe.epochs}; go on with:")
         console.print(f"  labelsieve resume {shlex.quote(str(path))}")
+        raise typer.Exit(stopper.exit_code)
 
 
 def _say_findings(folder: RunFolder) -> None:

@@ -22,12 +22,17 @@ class Stopper:
     def __init__(self, limit: float | None = None) -> None:
         self.limit = limit
         self.began = self.last = time.monotonic()
-        self.interrupted = False
+        self.signal: int | None = None
 
     def __call__(self) -> bool:
         now = time.monotonic()
         epoch, self.last = now - self.last, now
-        return self.interrupted or (self.limit is not None and now - self.began + epoch > self.limit)
+        return self.signal is not None or (self.limit is not None and now - self.began + epoch > self.limit)
+
+    @property
+    def exit_code(self) -> int:
+        """As shells say it: 130 for Ctrl-C, 143 for SIGTERM. With 0 a script would go on with a run that is not done."""
+        return 0 if self.signal is None else 128 + self.signal
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -38,7 +43,7 @@ class Stopper:
                 signal.signal(number, handler)
 
         def heard(signum: int, frame: FrameType | None) -> None:
-            self.interrupted = True
+            self.signal = signum
             restore()
             again = "press Ctrl-C" if signum == signal.SIGINT else "send the signal"
             console.print(f"stopping after this epoch; {again} again to stop at once", style="yellow")
@@ -50,9 +55,8 @@ class Stopper:
             restore()
 
 
-def follow(run: Run, limit: float | None = None, title: str = "", after: Callable[[Step], None] = lambda step: None) -> bool:
+def follow(run: Run, stopper: Stopper, title: str = "", after: Callable[[Step], None] = lambda step: None) -> bool:
     """Train the run and show it; True when it is done, False when it stopped early and can go on. `after` sees each epoch."""
-    stopper = Stopper(limit)
     with stopper.listening():
         if console.is_terminal:
             _with_bar(run, stopper, title, after)

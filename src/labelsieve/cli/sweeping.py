@@ -12,7 +12,7 @@ from labelsieve.cli.console import console
 from labelsieve.cli.durations import parse_duration
 from labelsieve.cli.looking import Looking
 from labelsieve.cli.planning import Asked, Planned, planned, say_time
-from labelsieve.cli.progress import follow
+from labelsieve.cli.progress import Stopper, follow
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Table
 from labelsieve.reproduce.held import held
@@ -26,7 +26,7 @@ from labelsieve.runs.train import Progress, Run
 
 
 def carry_out(asked: Asked) -> int:
-    """Run or resume what is missing, then write the table. The exit code: 1 where a cell failed."""
+    """Run or resume what is missing, then write the table. The exit code: 1 where a cell failed, a signal's where one came."""
     plan = planned(asked)
     whole = {asked.table.name: plan.plan} if asked.budget else {}
     sweep = open_sweep(asked.out, plan.settings, whole, asked.any_version)
@@ -39,7 +39,7 @@ def carry_out(asked: Asked) -> int:
     say_report(report)
     results = write_results(sweep, asked.table, plan, report)
     say_results(asked.table, results)
-    return 1 if report.failed else 0
+    return 1 if report.failed else clock.exit_code
 
 
 class Deadline:
@@ -47,6 +47,7 @@ class Deadline:
 
     def __init__(self, limit: float | None) -> None:
         self.ends = None if limit is None else time.monotonic() + limit
+        self.exit_code = 0
         self.opening = 0.0  # the longest time from a run's opening to the end of its first epoch
 
     def left(self) -> float | None:
@@ -65,7 +66,10 @@ class Deadline:
             if step.epoch <= first + 1:
                 self.opening = max(self.opening, time.monotonic() - began)
 
-        return follow(run, self.left(), f"{task.name}:", seen)
+        stopper = Stopper(self.left())
+        done = follow(run, stopper, f"{task.name}:", seen)
+        self.exit_code = stopper.exit_code
+        return done
 
 
 def say_report(report: Report) -> None:
