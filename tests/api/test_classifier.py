@@ -154,6 +154,14 @@ def test_ids_must_be_different() -> None:
         NoisyLabelClassifier(epochs=1).fit(vectors, given, ids=["a"] * 30)
 
 
+def test_a_data_frames_index_names_the_samples() -> None:
+    pandas = pytest.importorskip("pandas")
+    vectors, given, _ = blobs(30)
+    frame = pandas.DataFrame(vectors, index=[f"img{i}" for i in range(30)])
+    model = NoisyLabelClassifier(epochs=1, random_state=0).fit(frame, given)
+    assert model.label_issues_["id"].tolist() == frame.index.tolist()
+
+
 def test_no_epochs_are_refused() -> None:
     vectors, given, _ = blobs(60)
     with pytest.raises(ValueError, match="epochs=0 trains nothing"):

@@ -191,3 +191,16 @@ def test_a_table_says_when_not_to_trust_it() -> None:
     assert any("60 samples are few" in words for words in few.cautions)
     labels = np.arange(600) % 3
     assert find_label_issues(8 * np.eye(3)[labels] + rng.normal(size=(600, 3)), labels).cautions == ()
+
+
+def test_samples_are_named_by_the_index_of_a_data_frame() -> None:
+    """As `train_test_split` leaves it: `frame.loc[issues.id]` must be the rows that were judged."""
+    pandas = pytest.importorskip("pandas")
+    vectors, given, _ = blobs(60)
+    places = np.random.default_rng(0).permutation(200)[:60]
+    frame = pandas.DataFrame(vectors, index=places)
+    assert find_label_issues(frame, given).id.tolist() == places.tolist()
+    assert find_label_issues(vectors, pandas.Series(given, index=places)).id.tolist() == places.tolist()
+    assert find_label_issues(frame, given, ids=range(60)).id.tolist() == list(range(60))
+    twice = pandas.DataFrame(vectors, index=np.repeat(np.arange(30), 2))
+    assert find_label_issues(twice, given).id.tolist() == list(range(60))

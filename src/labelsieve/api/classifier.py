@@ -107,7 +107,11 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, ids: Sequence[Any] | None = None) -> Self:
-        """Train on samples X and their given labels y (N,); `ids` (N,) name the samples in the tables, default: row numbers."""
+        """Train on samples X and their given labels y (N,); `ids` (N,) name them in the tables.
+
+        Without `ids`, the index of a data frame X or a series y does, where no name is there twice; else the rows' numbers.
+        """
+        tables = (X, y)
         check_present(y)
         X, y = validate_data(self, plain(X), plain(y), allow_nd=True, dtype="numeric")
         check_classification_targets(y)
@@ -116,7 +120,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             raise BadInput("y has 1 class; a classifier needs at least two classes")
         self.form_ = form_of(X)
         names = [str(name) for name in self.classes_]
-        named = identities(ids, len(y))
+        named = identities(ids, len(y), *tables)
         rows = rows_of(self.form_.tensor(X), codes.astype(np.int64), names, [str(name) for name in named], self.mirror)
         with callers_settings_kept(), known_as(self.network) as name:
             self._train(rows, named, name)

@@ -38,7 +38,8 @@ def find_label_issues(
 
     `features` (N, D): numbers, such as a numpy array, a memory map, a data frame or a torch tensor. `labels` (N,): any
     hashables. `probs` (N, K): shares of the classes, out of sample, columns in the order of `classes` (default: the labels that
-    occur, sorted); without it they are estimated here. The same seed gives the same table.
+    occur, sorted); without it they are estimated here. `ids` (N,) name the samples; without them the index of a data frame or
+    series does, where no name is there twice, else the rows' numbers. The same seed gives the same table.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -69,7 +70,7 @@ def _found(
         raise BadInput(f"labels: there is {len(kinds)} class; at least two are needed to tell a wrong label")
     if probs is None and bool((vectors == vectors[:1]).all()):
         raise BadInput("features: all rows are the same, so that nothing can be told from them; check how they were computed")
-    named = identities(ids, len(codes))
+    named = identities(ids, len(codes), features, labels)
     given = torch.from_numpy(codes)
     shares = cross_fitted(vectors, given, len(kinds), seed) if probs is None else _shares(probs, len(codes), len(kinds))
     own = shares.gather(1, given.unsqueeze(1)).squeeze(1)

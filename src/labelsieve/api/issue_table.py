@@ -63,10 +63,15 @@ class IssueTable:
         return list(zip(*(column[rows].tolist() for column in columns)))
 
 
-def identities(ids: Sequence[Any] | None, count: int) -> NDArray[Any]:
-    """The ids as one axis, all different and one a sample, or else the row numbers."""
+def identities(ids: Sequence[Any] | None, count: int, *tables: Any) -> NDArray[Any]:
+    """The ids as one axis, all different and one a sample; else the index of the first pandas table; else the row numbers.
+
+    After a filter or a split, row numbers would name other rows of a table than those that were judged.
+    """
     if ids is None:
-        return np.arange(count)
+        index = next((np.asarray(table.index) for table in tables if hasattr(table, "iloc")), np.arange(count))
+        whole = index.shape == (count,) and len({str(name) for name in index}) == count
+        return index if whole else np.arange(count)
     named = np.asarray(plain(ids))
     if named.shape != (count,) or len(set(named.tolist())) != count:
         raise BadInput(f"ids must be {count} different names, one a sample; {_trouble(named, count)}")
