@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelsieve.issues.estimate import Chances, by_class, chances, expected_yield, in_words, limited, wrong_share
+from labelsieve.issues.estimate import Chances, by_class, chances, doubted, expected_yield, in_words, limited, wrong_share
 
 
 def sure(wrong: list[float]) -> Chances:
@@ -84,6 +84,16 @@ def test_where_networks_err_only_the_flagged_count_and_the_limit_gives_the_inter
     assert wrong_share(nothing).share == 0 and wrong_share(nothing).high == pytest.approx(0.1)
     none_left = limited(sure([0.5, 0.0]), np.array([True, False]), 0.1, 0.9)
     assert wrong_share(none_left).share == 0.25
+
+
+def test_neighbours_that_find_fewer_wrong_draw_the_low_end_down_and_nothing_else() -> None:
+    before = sure([1.0] * 20 + [0.0] * 80)
+    found = doubted(before, 0.05)
+    share = wrong_share(found)
+    assert (share.share, share.low, share.high) == pytest.approx((0.2, 0.05, 0.2))
+    assert expected_yield(found, np.arange(100)).at(20) == pytest.approx((20, 5, 20))
+    assert wrong_share(doubted(before, 0.5)) == wrong_share(before), "more than the networks say is no doubt"
+    assert wrong_share(doubted(sure([0.0] * 4), 0.1)).high == 0
 
 
 def test_a_wide_interval_leads() -> None:

@@ -10,6 +10,7 @@ from labelsieve.method.estimate import (
     flag_limit,
     lag_behind,
     lambda_for,
+    least_wrong,
     votes,
     wrong_shares,
 )
@@ -127,6 +128,14 @@ def test_where_all_labels_may_be_right_no_more_are_flagged_than_the_estimate_say
     assert not lag_behind([erring, erring], found)
     limit = flag_limit([erring, erring])
     assert limit is not None and limit.share == found.share
+
+
+def test_of_few_labels_neighbours_say_how_many_are_wrong_at_least() -> None:
+    few, truth = clouds(0.2, 6.0, n=900)
+    least = least_wrong([few, few])
+    assert least is not None and 0.05 < least < float((few.labels != truth).double().mean())
+    enough, _ = clouds(0.2, 6.0)
+    assert least_wrong([enough, enough]) is None
 
 
 @pytest.mark.parametrize("block", [7, 3000, 100_000])

@@ -45,6 +45,20 @@ def test_a_limit_bounds_the_list_and_is_told(tmp_path: Path, monkeypatch: pytest
     assert LIMITED in (path / "README.md").read_text(encoding="utf-8")
 
 
+def test_of_few_labels_the_interval_reaches_down_to_what_neighbours_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from labelsieve.runs.folder import RunFolder
+
+    found = {}
+    for least in (None, 0.01):
+        monkeypatch.setattr("labelsieve.runs.train.least_wrong", lambda seen, least=least: least)
+        (tmp_path / str(least)).mkdir()
+        found[least] = read_findings(RunFolder.open(finished(tmp_path / str(least))))
+    more, fewer = found[None].chances.opinions, found[0.01].chances.opinions
+    assert len(fewer) == len(more) + 1 and fewer[-1].mean() == pytest.approx(0.01)
+    assert (found[0.01].share.share, found[0.01].share.high) == (found[None].share.share, found[None].share.high)
+    assert (found[0.01].is_issue == found[None].is_issue).all()
+
+
 def test_the_classifier_is_bound_by_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     truth = np.arange(120) % 2

@@ -3,8 +3,9 @@
 A label's chance to be wrong is 1 - label_score where the networks suggest another class, and 0 where they confirm it: scores
 alone, averaged, find a quarter of clean labels wrong. The interval spans further opinions: what each network says by its
 prototypes, by its loss and by its own suggestion, and the sum over those labels alone for which both networks suggest the
-same class with a majority. It is widened by 1.96 standard deviations of the draw. All opinions can err together;
-where networks are known to err more often than labels do, `limited` counts the flagged ones only.
+same class with a majority. It is widened by 1.96 standard deviations of the draw. All opinions can err together: where few
+labels have taught the networks, `doubted` adds what neighbours say at least; where networks are known to err more often than
+labels do, `limited` counts the flagged ones only.
 """
 
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ import numpy as np
 
 HOW = (
     "Estimated as the mean of 1 − label score, counted where the networks suggest another class. The interval spans what each "
-    "network says, by prototypes and by loss, and what remains where both are more than half sure of the same class; it is "
-    "widened by what chance alone would do. It is a guide and no guarantee: all of them can err in the same way."
+    "network says, by prototypes and by loss, what remains where both are more than half sure of the same class and, of fewer "
+    "than 2,000 labels, how few are wrong by the neighbours of each sample; it is widened by what chance alone would do. It is a "
+    "guide and no guarantee: all of them can err in the same way."
 )
 LIMITED = (
     "The networks contradict more labels than can be wrong: here they err more often than labels do. So the interval is what the "
@@ -100,6 +102,13 @@ def limited(found: Chances, flagged: np.ndarray, low: float, high: float) -> Cha
     fewest = wrong * min(low / mean, 1.0) if mean else wrong
     most = wrong + others * min(more / others.mean(), 1.0) if others.any() else wrong
     return Chances(wrong, np.stack([fewest, most]))
+
+
+def doubted(found: Chances, least: float) -> Chances:
+    """One opinion more: as few as `least`, a share of all labels, may be wrong; all chances in proportion."""
+    mean = found.wrong.mean() if len(found.wrong) else 0.0
+    fewest = found.wrong * min(least / mean, 1.0) if mean else found.wrong
+    return Chances(found.wrong, np.concatenate([found.opinions, fewest[None]]))
 
 
 def wrong_share(found: Chances) -> Share:

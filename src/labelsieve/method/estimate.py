@@ -115,6 +115,15 @@ def flag_limit(seen: Sequence[Evidence]) -> NoiseEstimate | None:
     return found if len(seen[0]) >= ENOUGH and contradicted(seen) > most else None
 
 
+def least_wrong(seen: Sequence[Evidence]) -> float | None:
+    """Of few labels, the share that is wrong at least: the low end of the estimate, made anew. None: there are enough.
+
+    Networks that few labels have taught err alike, so their opinions lie close together and all too high; neighbours are the
+    only voice against them, and too few labels speak to bound the flags by it (`flag_limit`).
+    """
+    return estimate_noise(seen).low if len(seen[0]) < ENOUGH else None
+
+
 def least_clean_for(high: float) -> float:
     """The least share of labels to take as clean: all but twice the interval's high end.
 

@@ -13,7 +13,7 @@ from labelsieve.data.noise_record import load as load_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.errors import ToolError, command
-from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, expected_yield, limited, wrong_share
+from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, doubted, expected_yield, limited, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW
 from labelsieve.runs.config import Config
@@ -152,6 +152,8 @@ def read_findings(folder: RunFolder) -> Findings:
     if "limit" in scores:
         _, low, high = scores["limit"].tolist()
         wrong = limited(wrong, is_issue, low, high)
+    elif "least_wrong" in scores:
+        wrong = doubted(wrong, float(scores["least_wrong"]))
     decided = np.array([action in LABELLING for action in columns["decided"]], bool)[back]
     limit = "limit" in scores
     return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made, decided, limit)

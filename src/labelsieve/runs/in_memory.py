@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from labelsieve.errors import ToolError
-from labelsieve.issues.estimate import chances, limited
+from labelsieve.issues.estimate import chances, doubted, limited
 from labelsieve.issues.table import LabelIssues
 from labelsieve.method.algorithm import Diverged, Epoch, learn
-from labelsieve.method.estimate import NoiseEstimate
+from labelsieve.method.estimate import NoiseEstimate, least_wrong
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
@@ -80,6 +80,8 @@ def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None) -> Fi
     wrong = chances(issues.score, judges, issues.given, own, issues.predicted, issues.confidence[:, 0])
     if limit is not None:
         wrong = limited(wrong, issues.is_issue, limit.low, limit.high)
+    elif (least := least_wrong(epoch.seen)) is not None:
+        wrong = doubted(wrong, least)
     return Findings(
         columns={},
         classes=list(issues.classes),

@@ -75,10 +75,11 @@ def write_scores(
     learners: Sequence[Learner],
     history: ScoreHistory,
     limit: NoiseEstimate | None = None,
+    least: float | None = None,
 ) -> None:
     """Everything per sample, row i for sample i: (2, N) for the two networks, (N,) or (N, 5) for both, (S, 2, N) over time.
 
-    Where a `limit` bounds the issues, also its share with its interval: `limit` (3,).
+    Where a `limit` bounds the issues, also its share with its interval: `limit` (3,). Of few samples, the `least` share wrong.
     """
 
     def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
@@ -96,6 +97,8 @@ def write_scores(
     arrays |= {"networks_agree": evidence.agreement(epoch), **evidence.top_classes(evidence.mean_probs(epoch))}
     if limit is not None:
         arrays["limit"] = np.array([limit.share, limit.low, limit.high])
+    if least is not None:
+        arrays["least_wrong"] = np.array(least)
     similar = evidence.similarity(epoch, learners)
     if similar is not None:
         arrays["by_prototype"] = both(epoch.by_prototype)

@@ -16,7 +16,7 @@ from labelsieve.data import noise as label_noise
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Diverged, Epoch, learn
-from labelsieve.method.estimate import flag_limit
+from labelsieve.method.estimate import flag_limit, least_wrong
 from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Rows, rows_for
@@ -227,7 +227,7 @@ def _write_outcome(run: Run, epoch: Epoch) -> None:
     if epoch.seen and not epoch.rows:
         learners, paths = run.parts.learners, run.rows.collection.paths
         data, recipe, limit = run.rows.data, run.parts.recipe, flag_limit(epoch.seen)
-        write_scores(run.folder, epoch, data, learners, run.history, limit)
+        write_scores(run.folder, epoch, data, learners, run.history, limit, least_wrong(epoch.seen))
         found = label_issues(epoch, data, recipe, learners, run.history, paths, run.parts.pinned, limit)
         issues = found.with_decisions(run.rows.decided)
         write_issues(run.folder, issues)
