@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+from labelsieve.data.pictures.unlabelled import find_pictures
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.exports import model_files
 from labelsieve.exports.export import export_run
 from labelsieve.runs.model import load_model
+from labelsieve.runs.predict import predictions
 from runs.tiny import pictures
 
 
@@ -95,3 +98,18 @@ def test_a_run_without_a_model_says_so(run: Path) -> None:
     shutil.move(run / "model.safetensors", run / "elsewhere")
     with pytest.raises(ToolError, match="resume"):
         export_run(run, "torch-export")
+
+
+def test_the_readmes_way_to_load_it_gives_what_predict_gives(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pixels = np.random.default_rng(3).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    monkeypatch.chdir(run.parent)
+    Image.fromarray(pixels).save("new.png")
+    export_run(run, "torch-export")
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (code,) = [block for block in text.split("```python\n") if "torch-export/" in block]
+    exec(code.partition("```")[0].replace("RUN/", "run/"), {})
+    ((row,),) = predictions(load_model(run, torch.device("cpu")), find_pictures([Path("new.png")]), 1)
+    label, share = capsys.readouterr().out.split()
+    assert (label, float(share)) == (row.best[0][0], pytest.approx(row.best[0][1], abs=1e-5))

@@ -14,6 +14,7 @@ from labelsieve.errors import ToolError
 from labelsieve.runs.model import Model
 
 TOLERANCE = 1e-4
+BEFORE = "the first frame, turned as its EXIF says, alpha laid on white; then the mode, the crop and the size"
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
@@ -117,6 +118,9 @@ def model_facts(model: Model, checked: Checked, samples: Tensor) -> dict[str, An
         },
         "preprocessing": {
             "resize_to": list(model.shape[1:]) if len(model.shape) == 3 else None,
+            "mode": {1: "L", 3: "RGB"}.get(model.shape[0]) if len(model.shape) == 3 else None,  # Pillow's name
+            "resampling": "bicubic" if len(model.shape) == 3 else None,
+            "before": BEFORE if len(model.shape) == 3 else None,
             "white": model.white,  # the value of 16-bit grey that becomes 255
             "fit": model.fit,  # crop: shorter side resized, middle kept; squash: both sides resized
             "normalisation": "inside the model: give it plain values",
