@@ -165,6 +165,13 @@ def test_a_dangling_link_counts_as_something_that_exists(tmp_path: Path, run: Pa
         apply_run(run, tmp_path / "new", Policy())
 
 
+@pytest.mark.parametrize("name", ["labels.xlsx", "data.zip", "labels.JSON"])
+def test_no_folder_is_made_that_is_called_like_a_file(tmp_path: Path, run: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"name a folder, or a \.csv file"):
+        apply_run(run, tmp_path / name, Policy())
+    assert not (tmp_path / name).exists()
+
+
 def test_a_changes_file_beside_is_not_written_over(tmp_path: Path, run: Path) -> None:
     (tmp_path / "changes.csv").write_text("mine")
     with pytest.raises(UsageError, match="changes.csv: it exists"):

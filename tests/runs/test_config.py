@@ -63,6 +63,14 @@ def test_awkward_text_survives_yaml(text: str) -> None:
     assert from_yaml(to_yaml(config), "here") == config
 
 
+@pytest.mark.parametrize(
+    ("noise", "words"), [("sym:2", "noise rate"), ("pair", "noise rate"), ("sim:0.2", 'mean "sym"'), ("matrix:", "matrix:FILE")]
+)
+def test_noise_that_cannot_be_is_refused_before_data_are_opened(noise: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        resolve("pictures:/nowhere", options={"data.noise": noise})
+
+
 @pytest.mark.parametrize("seed", [2**53 + 1, 2**62 + 1, 2**63 - 1])
 def test_long_seeds_stay_as_they_are(seed: int) -> None:
     assert resolve("digits", options={"seed": seed}).seed == seed

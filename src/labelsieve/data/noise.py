@@ -20,7 +20,7 @@ from labelsieve.data.noise_matrix import read_matrix, sample_rows
 from labelsieve.data.noise_record import Noise, label_hash, load, read_labels, save
 from labelsieve.errors import UsageError, suggest
 
-__all__ = ["FORMS", "NOISES", "Noise", "inject", "label_hash", "load", "save"]
+__all__ = ["FORMS", "NOISES", "Noise", "check_form", "inject", "label_hash", "load", "save"]
 
 NOISE_STREAM = 3
 # truck to automobile, bird to airplane, deer to horse, cat and dog to each other; the rest keep theirs.
@@ -48,12 +48,22 @@ def inject(
     name: str = "",
 ) -> Noise:
     """Labels (N,) with the noise of `spec`; `asym` needs the data set's `name` or `groups` (K,)."""
+    check_form(spec)
     kind, _, argument = spec.partition(":")
-    if kind not in NOISES:
-        raise UsageError(f'unknown noise "{kind}"{suggest(kind, NOISES)}; the forms are {", ".join(FORMS)}')
     given = Given(labels.numpy().astype(np.int64), classes, Draws(NOISE_STREAM, seed), groups, name)
     noisy = torch.from_numpy(NOISES[kind](argument, given))
     return Noise(noisy, spec, seed, noisy != labels, label_hash(noisy))
+
+
+def check_form(spec: str) -> None:
+    """A `UsageError` for what can be seen without data, so that nobody waits for pictures to be decoded first."""
+    kind, _, argument = spec.partition(":")
+    if kind not in NOISES:
+        raise UsageError(f'unknown noise "{kind}"{suggest(kind, NOISES)}; the forms are {", ".join(FORMS)}')
+    if f"{kind}:RATE" in FORMS:
+        _rate(argument)
+    elif f"{kind}:FILE" in FORMS:
+        _file(kind, argument)
 
 
 def _none(argument: str, given: Given) -> IntArray:

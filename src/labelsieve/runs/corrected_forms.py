@@ -46,13 +46,17 @@ class Job:
 Write = Callable[[Job, Path, str], tuple[int, tuple[str, ...]]]
 
 
+# Names of files, most of which are not written; a folder called so would be a surprise.
+FILES = (*SUFFIXES, ".npz", ".npy", ".xlsx", ".xls", ".ods", ".json", ".txt", ".zip", ".tar", ".gz", ".tgz")
+
+
 def writer_for(layout: Layout | None, source: str, out: Path, options: PictureOptions) -> Write:
     """Which form is written, by the source's form and the name of `out`; a `UsageError` where they do not go together."""
     suffix = out.suffix.lower()
     if layout is not None and layout.kind in TREES:
         if suffix == ".csv":
             return _manifest
-        if suffix in (*SUFFIXES, ".npz", ".npy"):
+        if suffix in FILES:
             raise UsageError(
                 f"{out}: {source} is a folder of pictures; name a folder, or a .csv file for a table of paths and labels"
             )
@@ -65,7 +69,7 @@ def writer_for(layout: Layout | None, source: str, out: Path, options: PictureOp
             return _table
         if suffix == ".csv":
             return _manifest if layout.has_pictures else _labels
-        if layout.has_pictures and suffix not in (*SUFFIXES, ".npz", ".npy"):
+        if layout.has_pictures and suffix not in FILES:
             return _folders
         also = "" if wanted == ".csv" else ", or a .csv for ids, paths and labels"
         also += "; or a folder, for a folder for each class" if layout.has_pictures else ""
@@ -86,7 +90,7 @@ def _shards_writer(layout: Layout, out: Path) -> Write:
     suffix, folder = out.suffix.lower(), layout.path.is_dir()
     if suffix == ".csv":
         return _labels
-    if (suffix in (*SUFFIXES, ".npz", ".npy")) if folder else suffix != ".parquet":
+    if (suffix in FILES) if folder else suffix != ".parquet":
         what = "a folder of Parquet files; name a folder" if folder else "a Parquet file; name a .parquet file"
         raise UsageError(f"{out}: {layout.path} is {what}, or a .csv file for ids and labels")
     return _shard_folder if folder else _shard_file

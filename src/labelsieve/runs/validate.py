@@ -1,5 +1,6 @@
 """Does a configuration make sense, by itself and for its data? Asked before any long work starts."""
 
+from labelsieve.data.noise import check_form
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.data.pictures.options import FITS
 from labelsieve.decisions.settling import ON_CONFLICT
@@ -74,6 +75,7 @@ def validate(config: Config) -> None:
         choice("training.prior", config.training.prior, ("uniform", "given", "file:FILE"))
     if config.pretrained == "zoo" and not config.network.startswith("timm:"):
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
+    check_form(config.data.noise)
     choice("data.on_conflict", config.data.on_conflict, ON_CONFLICT)
     choice("pictures.fit", config.pictures.fit, FITS)
     choice("training.epoch_draw", config.training.epoch_draw, DRAWS)
