@@ -65,6 +65,13 @@ def test_a_folder_trains_and_says_what_it_did(trained: Path, pictures: Path) -> 
     assert (config["training"]["beta"], config["views"]["policy"]) == (4.0, "auto") and "mixing:" not in said
 
 
+@pytest.mark.parametrize("words", [("inspect",), ("train", "--out", "next")])
+def test_a_run_folder_is_not_taken_for_data(trained: Path, shell: Shell, words: tuple[str, ...]) -> None:
+    """Its issues.csv has paths and labels."""
+    said = shell(words[0], trained, *words[1:])
+    assert said.code == 2 and "this is a run folder" in said.err and f"train --decisions {trained}" in said.err
+
+
 def test_the_written_configuration_reproduces_the_run(tmp_path: Path, shell: Shell, pictures: Path) -> None:
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.train import begin, drive

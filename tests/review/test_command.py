@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import io
+import os
 import socket
 import sys
 import time
@@ -144,3 +145,18 @@ def test_the_review_starts_without_torch(run: Path) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_log_that_cannot_be_written_is_told_before_anybody_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], writable: bool
+) -> None:
+    run = made_run(tmp_path / "run")
+    monkeypatch.setattr("labelsieve.review.serving.serve", lambda review, listener, *rest: (listener.close(), rest[-1]()))
+    # Tests may run as root, who may write everywhere.
+    monkeypatch.setattr(os, "access", lambda place, mode, **rest: writable or mode != os.W_OK)
+    monkeypatch.setattr(sys, "argv", ["labelsieve", "review", str(run), "--port", "0", "--no-browser"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert ("decisions.jsonl cannot be written" in capsys.readouterr().out.replace("\n", " ")) is not writable

@@ -40,9 +40,11 @@ def inspect(
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError, UsageError
     from labelsieve.runs.config import Config, override
+    from labelsieve.runs.folder import refuse_run
     from labelsieve.runs.own import picture_options, sized_for
     from labelsieve.runs.presets import LITTLE_MIXING
 
+    refuse_run(data)
     options = sized_for(picture_options(override(Config(), said.of_data("inspect")).pictures), device)
     cuda = choose_device(device).type == "cuda"
     path = known_source(data, options)

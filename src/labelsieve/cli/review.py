@@ -50,6 +50,11 @@ def review(
         console.print(f"{run}: {issues:,} issues in {len(opened.table):,} labels, {len(opened.desk.events):,} decisions so far")
         if not is_loopback(host):
             console.print("note: others on this network can reach the page; whoever has the address below can decide")
+        if not opened.desk.log.is_writable:
+            console.print(
+                f"note: {opened.desk.log.path} cannot be written, so nothing can be decided, only looked at; make it writable",
+                style="yellow",
+            )
         console.print(place)
         console.print("Ctrl-C ends it; every decision is in decisions.jsonl")
         if not no_browser:

@@ -28,6 +28,11 @@ class DecisionLog:
         self._guard = threading.RLock()
         self._forget((0, 0))
 
+    @property
+    def is_writable(self) -> bool:
+        """Could a decision be written now, as far as permissions tell?"""
+        return os.access(self.path if self.path.exists() else self.path.parent, os.W_OK)
+
     def append(self, entries: list[Decision]) -> list[Decision]:
         """The entries as they stand in the log, each with its seq. One whose key is known is not written again."""
         if not entries:

@@ -11,6 +11,7 @@ import csv
 import fcntl
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -179,3 +180,13 @@ class RunFolder:
             raise ToolError(f"{self.issues}: missing; the run has not divided its labels yet: {command('resume', self.path)}")
         with self.issues.open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
+
+
+def refuse_run(text: str) -> None:
+    """A `UsageError` where what should be data is a run: its issues.csv has paths and labels, and would be taken for them."""
+    path = Path(text).expanduser()
+    if RunFolder(path).config.is_file() and RunFolder(path).checkpoints.is_dir():
+        raise UsageError(
+            f"{text}: this is a run folder and not data; go on with it by {command('resume', path)}, train its next round with "
+            f"`labelsieve train --decisions {shlex.quote(str(path))} --out NEXT`, or name the data"
+        )
