@@ -94,8 +94,9 @@ def lines_figure(panels: Sequence[tuple[str, Sequence[Line]]], warmup: int, word
 
 def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
     last = max(int(line.epochs[-1]) for line in lines)
+    others = {name: f"C{place}" for place, name in enumerate(dict.fromkeys(line.cleaner for line in lines))}
     for line in lines:
-        colour, dashes = LOOKS[line.cleaner]
+        colour, dashes = LOOKS.get(line.cleaner, (others[line.cleaner], (0, (3, 1, 1, 1, 1, 1))))
         style = {"color": colour, "linestyle": (0, (2, 2)) if line.teacher else dashes, "label": line.label}
         axes.plot(line.epochs, line.mean, **style, marker="o" if len(line.epochs) < 3 else None, markersize=3)
         if line.seeds > 1:
