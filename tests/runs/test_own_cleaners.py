@@ -1,5 +1,6 @@
 """A cleaner of one's own divides a run: it is checked, saved, resumed and drawn, and what is wrong with it is said by name."""
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,18 @@ def test_it_divides_and_a_resumed_run_ends_the_same(tmp_path: Path, source: str)
         assert progress.epoch == 2
     to_the_end(tmp_path / "stopped")
     assert contents(tmp_path / "stopped") == contents(tmp_path / "unbroken")
+
+
+def test_it_goes_on_from_a_slim_checkpoint(tmp_path: Path, source: str) -> None:
+    register_cleaner("nearest", lambda seed: Nearest())
+    config = tiny_config(source, cleaner="nearest", training__epochs=3, output__slim_checkpoint=True)
+    stops = iter((False, True))
+    for _ in drive(begin(tmp_path / "run", config), lambda: next(stops)):
+        pass
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    run = to_the_end(tmp_path / "run")
+    judge = run.parts.learners[0].judge
+    assert run.done and isinstance(judge, own_cleaners.OwnCleaner) and judge.state_dict()["own.prototypes"].dtype == torch.float32
 
 
 def test_scores_and_issues_hold_its_chances(tmp_path: Path, source: str) -> None:
