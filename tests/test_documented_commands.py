@@ -3,6 +3,7 @@
 import re
 import shlex
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def taker(words: list[str]) -> tuple[Any, list[str]]:
 
 
 def values_of(words: list[str], option: str) -> list[str]:
-    return [value for name, value in zip(words, words[1:]) if name == option]
+    return [value for name, value in pairwise(words) if name == option]
 
 
 def test_there_are_many() -> None:
