@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from labelsieve.api.find import find_label_issues
     from labelsieve.api.issue_table import IssueTable
     from labelsieve.method.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
+    from labelsieve.runs.own_cleaners import register_cleaner
 
 __all__ = [
     "Evidence",
@@ -22,6 +23,7 @@ __all__ = [
     "PrototypeCleaner",
     "__version__",
     "find_label_issues",
+    "register_cleaner",
 ]
 HOMES = {
     "Evidence": "labelsieve.method.cleaners",
@@ -30,6 +32,7 @@ HOMES = {
     "NoisyLabelClassifier": "labelsieve.api.classifier",
     "PrototypeCleaner": "labelsieve.method.cleaners",
     "find_label_issues": "labelsieve.api.find",
+    "register_cleaner": "labelsieve.runs.own_cleaners",
 }
 
 

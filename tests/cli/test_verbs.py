@@ -62,7 +62,8 @@ def test_presets_are_listed_shown_and_their_keys(shell: Shell) -> None:
     shown = shell("presets", "cifar100-sym90")
     assert shown.code == 0 and "training.lambda_u" in shown.out and "150.0" in shown.out
     keys = shell("presets", "--keys")
-    assert [line.split()[0] for line in keys.out.splitlines()[1:]] == list(dotted_keys())
+    assert [line.split()[0] for line in keys.out.splitlines()] == list(dotted_keys())
+    assert "weight of the unlabelled loss" in keys.out and "(a number or none)" in keys.out
     unknown = shell("presets", "cifar100-sym9")
     assert unknown.code == 2 and 'did you mean "cifar100-sym90"' in unknown.err
 

@@ -9,6 +9,7 @@ import pytest
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
 from labelsieve.runs.resolve import PLACES, given_by, resolve
+from labelsieve.runs.setting_words import setting_words
 from labelsieve.runs.validate import validate
 
 KEYS = dotted_keys()
@@ -263,3 +264,10 @@ def test_places_behind_a_word_are_made_whole_too(tmp_path: Path, monkeypatch: py
     }
     plain = {"pretrained": "zoo", "data.noise": "sym:0.2", "training.prior": "given"}
     assert given_by(plain, []) == plain and given_by({}, ["pretrained=none"]) == {"pretrained": "none"}
+
+
+def test_every_setting_says_what_it_is() -> None:
+    said = setting_words()
+    assert list(said) == list(dotted_keys())
+    assert not [key for key, words in said.items() if len(words) < 10]
+    assert said["training.lr_drop"] == "where the learning rate drops, as a share of all epochs"

@@ -61,7 +61,7 @@ class Watch:
         if epoch.by_prototype:
             judges = [each.judge for each in self.run.parts.learners]
             scores = [judge.classify(each.features) for judge, each in zip(judges, seen) if judge is not None]
-            prototype_share = [_own(score.softmax(1), each.labels) for score, each in zip(scores, seen)]
+            prototype_share = [_own(score.softmax(1), each.labels) for score, each in zip(scores, seen) if score is not None]
         columns = {
             "share": [_own(each.probs, each.labels) for each in seen],
             "margin": [_margin(each.probs, each.labels) for each in seen],

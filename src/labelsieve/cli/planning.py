@@ -169,7 +169,7 @@ def say_time(plan: Planned) -> None:
     """How long each job and all of them take, and what was left out."""
     seconds, whole = total(plan.tasks, plan.speeds)
     grid = Grid(box=None, pad_edge=False)
-    for name in ("job", "epochs", "of the paper's", "warm-up", "time of a seed"):
+    for name in ("job", "epochs", "of full length", "warm-up", "time of a seed"):
         grid.add_column(name, justify="left" if name == "job" else "right")
     for task in plan.tasks:
         if task.seed == 0:

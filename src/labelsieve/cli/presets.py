@@ -7,22 +7,21 @@ import typer
 
 def presets(
     name: Annotated[str | None, typer.Argument(help="Show what this preset sets.")] = None,
-    keys: Annotated[bool, typer.Option("--keys", help="List every setting with its type and default.")] = False,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="List every setting with its default, what it means and its type.")
+    ] = False,
 ) -> None:
     """List presets, or show one."""
     from rich.table import Table
 
     from labelsieve.cli.console import console
-    from labelsieve.runs.config import Config, dotted_keys, type_name, value_at
     from labelsieve.runs.presets import PRESETS, VARIANTS, describe, preset
 
-    table = Table(box=None, pad_edge=False)
     if keys:
-        for head in ("setting", "type", "default"):
-            table.add_column(head)
-        for key, hint in dotted_keys().items():
-            table.add_row(key, type_name(hint), str(value_at(Config(), key)))
-    elif name is not None:
+        say_keys()
+        return
+    table = Table(box=None, pad_edge=False)
+    if name is not None:
         table.add_column("setting")
         table.add_column("value")
         settings = preset(name)
@@ -37,3 +36,24 @@ def presets(
         table.caption = "Others by a plus sign: " + ", ".join(f"NAME+{variant}" for variant in VARIANTS)
         table.caption_justify = "left"
     console.print(table)
+
+
+def say_keys() -> None:
+    """Every setting with its default, what it means, its type: in columns on a terminal, elsewhere a line each, for grep."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from labelsieve.cli.console import console
+    from labelsieve.runs.config import Config, dotted_keys, type_name, value_at
+    from labelsieve.runs.setting_words import setting_words
+
+    table = Table(box=None, pad_edge=False)
+    for head in ("setting", "default", "what it is"):
+        table.add_column(head, no_wrap=head != "what it is")
+    for key, hint in dotted_keys().items():
+        default, words = str(value_at(Config(), key)), f"{setting_words().get(key, '')} ({type_name(hint)})".lstrip()
+        table.add_row(key, default, escape(words))
+        if not console.is_terminal:
+            console.print(f"{key:27s} {default:9s} {words}", soft_wrap=True, markup=False, highlight=False)
+    if console.is_terminal:
+        console.print(table)

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from labelsieve.cli.picture_options import Settings
-from labelsieve.cli.train import TimeLimit
 
 
 def reproduce(
@@ -43,7 +42,10 @@ def reproduce(
         list[Path] | None,
         typer.Option(help="A file of `labelsieve bench --json`: the speed to plan with, of any machine; repeatable."),
     ] = None,
-    time_limit: TimeLimit = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(help="Stop cleanly before this much time has passed: 9m, 1h30m. The same command goes on."),
+    ] = None,
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Go on with a sweep of another labelsieve, both in one table.")
     ] = False,

@@ -20,7 +20,7 @@ def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Judge(Cleaner, Protocol):
-    """A cleaner by prototypes: it has a learning rate, which drops with the network's, and can classify."""
+    """A cleaner by prototypes, or in their place: its learning rate drops with the network's, and most can classify."""
 
     lr: float
     prepare: Prepare
@@ -30,8 +30,8 @@ class Judge(Cleaner, Protocol):
     def cosine(self) -> float:
         """0 for plain products of embeddings and prototypes, else the scale of their cosine."""
 
-    def classify(self, features: Tensor) -> Tensor:
-        """Scores (N, K) of features (N, D)."""
+    def classify(self, features: Tensor) -> Tensor | None:
+        """Scores (N, K) of features (N, D); None from a cleaner that judges given labels only."""
 
 
 def see(network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:

@@ -46,7 +46,10 @@ def check_name(name: str) -> None:
     if name.startswith(PREFIX):
         check_model(name.removeprefix(PREFIX))
     elif name not in known:
-        raise UsageError(f'network "{name}" is not known{suggest(name, known)}; there are: {", ".join(known)} and {PREFIX}NAME')
+        raise UsageError(
+            f'network "{name}" is not known{suggest(name, known)}; there are: {", ".join(known)} and {PREFIX}NAME; '
+            f"one of your own comes through labelsieve.nets.register, in Python"
+        )
 
 
 def build(name: str, channels: int, classes: int, seed: int, shape: Sequence[int] | None = None) -> nn.Module:

@@ -1,5 +1,6 @@
 """Runs side by side: run folders go in; final numbers, what differs in their settings, and paired differences come out."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,15 +77,26 @@ def _auc(record: Record) -> dict[str, float]:
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """The ends of the paths, as long as they need be to differ, without what all of them end in (`a/seed0`, `b/seed0`)."""
+    """The ends of the paths, as long as they need be to differ, without what all of them end in (`a/seed0`, `b/seed0`).
+
+    Seeds of different cells are named with the cells: that they differ in the seed is the least of it.
+    """
     parts = [path.resolve().parts for path in paths]
     while len({part[-1] for part in parts}) == 1 and all(len(part) > 1 for part in parts):
         parts = [part[:-1] for part in parts]
-    for length in range(1, max(map(len, parts)) + 1):
+    seeds = all(re.fullmatch(r"seed\d+", part[-1]) for part in parts)
+    least = 2 if seeds and len({part[-2:-1] for part in parts}) > 1 else 1
+    for length in range(least, max(map(len, parts)) + 1):
         names = ["/".join(part[-length:]) for part in parts]
         if len(set(names)) == len(names):
-            return names
+            return _without_cell(names)
     return [str(path) for path in paths]
+
+
+def _without_cell(names: list[str]) -> list[str]:
+    """Without the cell that all of a sweep's runs begin with (`cifar100-sym90+`): what is left tells them apart."""
+    cells = {name.partition("+")[0] for name in names}
+    return [name.partition("+")[2] for name in names] if len(cells) == 1 and all("+" in name for name in names) else names
 
 
 def differing_settings(runs: Sequence[Compared]) -> dict[str, list[str]]:

@@ -32,14 +32,19 @@ def _two(value: float | None) -> str:
 
 
 def compare_page(runs: Sequence[Compared]) -> str:
-    rows = [[cell or None for cell in row_of(run)] for run in runs]
     sections = [
-        Section("Numbers", table(HEADER, rows) + paragraph(EXPLAINED, "note")),
+        Section("Numbers", _numbers(runs) + paragraph(EXPLAINED, "note")),
         Section("Accuracy, epoch by epoch", _chart("Accuracy on test pictures", "percent right", _accuracies(runs))),
         Section("Telling wrong labels from right ones", _chart("Ranking of wrong labels", "AUC", _aucs(runs))),
         Section("Settings that differ", _settings(runs)),
     ]
     return page("Runs side by side", _lead(runs), [section for section in sections if section.body])
+
+
+def _numbers(runs: Sequence[Compared]) -> str:
+    """Two tables, as on a terminal: one would be wider than the page, or break its numbers."""
+    rows = [[cell or None for cell in row_of(run)] for run in runs]
+    return table(HEADER[:6], [row[:6] for row in rows]) + table((HEADER[0], *HEADER[6:]), [[row[0], *row[6:]] for row in rows])
 
 
 def _lead(runs: Sequence[Compared]) -> str:

@@ -35,22 +35,27 @@ def auc_lines(records: Sequence[Record]) -> list[Line]:
     """The AUC of each cleaner in its own runs. Without a run of its own, a mixture is shown where it teaches prototypes."""
     lines = []
     for cleaner in _cleaners(records):
-        key = "auc_loss" if cleaner.startswith("gmm") else "auc_prototype"
-        lines += _line(records, cleaner, key, LABELS[cleaner])
+        key = "auc_loss" if cleaner in ("gmm-agn", "gmm-awr") else "auc_prototype"
+        lines += _line(records, cleaner, key, _label(cleaner))
     if not any(line.cleaner.startswith("gmm") for line in lines):
         for cleaner in _cleaners(records):
-            lines += _line(records, cleaner, "auc_loss", f"its mixture ({LABELS[cleaner]})", teacher=True)
+            lines += _line(records, cleaner, "auc_loss", f"its mixture ({_label(cleaner)})", teacher=True)
     return lines
 
 
 def agreement_lines(records: Sequence[Record], key: str) -> list[Line]:
     """`divergence` or `consistency` between mixture and prototypes (appendix A.4), for each cleaner with prototypes."""
-    return [line for cleaner in _cleaners(records) for line in _line(records, cleaner, key, LABELS[cleaner])]
+    return [line for cleaner in _cleaners(records) for line in _line(records, cleaner, key, _label(cleaner))]
 
 
 def _cleaners(records: Sequence[Record]) -> list[str]:
     present = {record.config.cleaner for record in records if record.config.method != "ce"}
-    return [cleaner for cleaner in LABELS if cleaner in present]
+    return [*(cleaner for cleaner in LABELS if cleaner in present), *sorted(present - LABELS.keys())]
+
+
+def _label(cleaner: str) -> str:
+    """As the paper writes it; a cleaner of somebody's own by its name, in which a dollar begins no formula."""
+    return LABELS.get(cleaner, cleaner.replace("$", r"\$"))
 
 
 def _line(records: Sequence[Record], cleaner: str, key: str, label: str, teacher: bool = False) -> list[Line]:

@@ -17,6 +17,7 @@ LOOKS = {
     "cpc-awr": (VERMILION, "-"),
     "contrastive": (PURPLE, (0, (5, 1, 1, 1))),
 }
+OTHERS = ("#E69F00", "#000000", "#56B4E9", "#882255")  # of cleaners of somebody's own, in turn
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -94,8 +95,10 @@ def lines_figure(panels: Sequence[tuple[str, Sequence[Line]]], warmup: int, word
 
 def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
     last = max(int(line.epochs[-1]) for line in lines)
+    own = list(dict.fromkeys(line.cleaner for line in lines if line.cleaner not in LOOKS))
+    looks = LOOKS | {name: (OTHERS[place % len(OTHERS)], (0, (3, 1, 1, 1, 1, 1))) for place, name in enumerate(own)}
     for line in lines:
-        colour, dashes = LOOKS[line.cleaner]
+        colour, dashes = looks[line.cleaner]
         style = {"color": colour, "linestyle": (0, (2, 2)) if line.teacher else dashes, "label": line.label}
         axes.plot(line.epochs, line.mean, **style, marker="o" if len(line.epochs) < 3 else None, markersize=3)
         if line.seeds > 1:

@@ -27,6 +27,7 @@ from labelsieve.runs.decided import decided_rows
 from labelsieve.runs.lengths import epochs_of
 from labelsieve.runs.model import seen_shape
 from labelsieve.runs.own import Watch, open_rows
+from labelsieve.runs.own_cleaners import REGISTERED, check_cleaner, own_cleaner
 from labelsieve.runs.rounds import round_of
 
 MEMORY = 5  # scores that prototypes average, as the mixture does with losses at 90 % noise; chosen by benchmark/judges.py
@@ -133,14 +134,17 @@ def prototype_memory_for(config: Config) -> int:
 
 
 def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | None]:
-    """The mixture that teaches and, unless it divides alone, what judges by prototypes."""
+    """The mixture that teaches and, unless it divides alone, what judges by prototypes or in their place."""
+    check_cleaner(config.cleaner)
     c, t = config.cleaning, config.training
     teacher = MixtureCleaner(per_class=config.cleaner.endswith("-awr"), memory=c.mixture_memory or 1)
-    if config.cleaner.startswith("gmm"):
+    if config.cleaner in ("gmm-agn", "gmm-awr"):
         return teacher, None
     lr = t.lr if c.prototype_lr is None else c.prototype_lr
     shared = {"dim": c.dim, "lr": lr, "momentum": t.momentum, "weight_decay": t.weight_decay}
     seed = 2 * config.seed + number
+    if config.cleaner in REGISTERED:
+        return teacher, own_cleaner(config.cleaner, seed)
     if config.cleaner == "contrastive":
         return teacher, ContrastiveCleaner(**shared, batch=t.batch, seed=seed)  # type: ignore[arg-type]
     judge = PrototypeCleaner(

@@ -19,13 +19,16 @@ EMPTY = ("pictures.id_column", "pictures.split_column")  # where "" says that th
 T = TypeVar("T")
 
 
+# The comment beside a field is what `labelsieve presets --keys` says of it (runs/setting_words.py).
+
+
 @dataclass(frozen=True)
 class DataConfig:
     source: str = "digits"  # as on the command line: cifar10:PATH, arrays:FILE.npz, ...
     limit: int | None = None  # train on a fixed, class-stratified subset of this size
     test_limit: int | None = None  # measure accuracy on such a subset of the test pictures
     noise: str = "none"  # wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...
-    noise_seed: int | None = None  # None: the run's seed
+    noise_seed: int | None = None  # of that noise; none: the run's seed
     trusted: str | None = None  # a file of ids whose labels are surely right: always taken as clean
     decisions: str | None = None  # a reviewed run; in a run folder: its round.json, with what people decided before it
     on_conflict: str = "refuse"  # where reviewers disagree: refuse, latest (the later one counts) or undecided
@@ -33,26 +36,26 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    epochs: int | None = 60  # none: by the noise estimated after the warm-up
+    epochs: int | None = 60  # in all, the warm-up included; none: by the noise estimated after the warm-up
     quick: bool = False  # only rank labels: lengths by the number of samples, in place of those said here
     warmup: int = 8  # epochs of plain cross-entropy before the first division
-    guess_passes: int = 1  # over a step's weak views; 1: all together, 2: labelled apart, 4: each view (as published)
+    guess_passes: int = 1  # to guess from a step's weak views; 1: all together, 2: labelled apart, 4: each view (as published)
     entropy_penalty: bool = False  # negative entropy in the warm-up, for asymmetric noise
     batch: int = 128  # labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number
-    warmup_batch: int = 128  # 0: the same
-    lr: float = 0.02
+    warmup_batch: int = 128  # samples a step of the warm-up; 0: by the pictures' size and number
+    lr: float = 0.02  # learning rate of the networks, until it drops
     lr_drop: float = 0.5  # where the learning rate drops, as a share of all epochs
-    lr_drop_factor: float = 10.0
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
+    lr_drop_factor: float = 10.0  # what the learning rate is divided by there
+    momentum: float = 0.9  # of SGD, for networks and prototypes
+    weight_decay: float = 5e-4  # of SGD, for networks and prototypes
     lambda_u: float | None = None  # weight of the unlabelled loss, which decides most; none: by the noise estimated after warm-up
     mixed: bool | None = None  # mixed epochs after the warm-up; false: plain ones to the end; none: by the estimated noise
-    ramp_epochs: int = 16
-    temperature: float = 0.5
+    ramp_epochs: int = 16  # so long after the warm-up, lambda_u grows from 0 to its full weight
+    temperature: float = 0.5  # targets are sharpened as p^(1/temperature)
     beta: float | None = 4.0  # mixing shares are drawn from Beta(beta, beta); none: by network and size
     prior: str = "uniform"  # what the penalty pulls towards: uniform, given (labels' frequencies) or file:FILE
-    prior_weight: float = 1.0
-    train_unlabelled: bool = True
+    prior_weight: float = 1.0  # of the penalty that pulls predictions towards the prior
+    train_unlabelled: bool = True  # false: only the labelled half is trained on, as on the web sets
     epoch_batches: int = 0  # each network draws so many batches of rows an epoch, divides and trains on them; 0: all rows
     epoch_draw: str = "balanced"  # how they are drawn: balanced (as many of each class as there are) or random
 
@@ -67,24 +70,24 @@ class CleaningConfig:
     prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
     least_clean: float | None = None  # at least this share of labels is taken as clean; none: by the estimated noise
     alpha: float = 0.0  # weight of the confident samples among the noisy ones
-    dim: int = 128
-    projector_depth: int = 1
+    dim: int = 128  # d, of projected features and prototypes
+    projector_depth: int = 1  # layers of the projector; 1: linear
     cosine: float = 0.0  # 0: plain products (ruling 2); otherwise cosine scores at this scale
-    passes: int = 1  # of stage 1 over the training set, each epoch
-    prototype_lr: float | None = None  # None: the network's
+    passes: int = 1  # passes of stage 1 over the training set, each epoch
+    prototype_lr: float | None = None  # learning rate of projector and prototypes; none: the networks'
 
 
 @dataclass(frozen=True)
 class PicturesConfig:
     """How one's own pictures are read; see `labelsieve.data.pictures.options`. None: found out."""
 
-    image_column: str | None = None
-    label_column: str | None = None
-    id_column: str | None = None
-    split_column: str | None = None  # here and for ids, "": there is none, whatever the columns are called
+    image_column: str | None = None  # of a table: where paths are; none, here and for the next three: found by usual names
+    label_column: str | None = None  # where labels are
+    id_column: str | None = None  # where names of samples are
+    split_column: str | None = None  # train, val or test; here and for ids, "": there is none, whatever columns are called
     root: str | None = None  # the folder that a table's paths start from; none: the table's own
     outside: bool = False  # paths and links may leave the root
-    encoding: str | None = None  # of a table; none: UTF-8
+    encoding: str | None = None  # of a table's text; none: UTF-8
     classes: tuple[str, ...] | None = None  # the labels that may occur, in order
     skip_unlabelled: bool = False  # leave rows without a label out
     val: str | None = None  # labelled pictures to measure on, in any layout; none: the data's own test or val split
@@ -103,18 +106,17 @@ class PicturesConfig:
 
 @dataclass(frozen=True)
 class ViewsConfig:
-    # Of the strong views; auto: AutoAugment where mirroring is allowed, else upright; none: weak ones; by-network: one of both.
-    policy: str = "auto"
+    policy: str = "auto"  # strong views: auto (AutoAugment, or upright if not to be mirrored), none (weak), by-network (either)
     crop: int | None = None  # the side that networks see, cut at random from larger pictures; none: the whole picture
 
 
 @dataclass(frozen=True)
 class EngineConfig:
-    threads: int = 0  # 0: OMP_NUM_THREADS, or 1 for tiny pictures and as many as usable cores (8 at most) for others
-    eval_batch: int = 512  # 0: by the pictures' size
+    threads: int = 0  # of a CPU; 0: OMP_NUM_THREADS, or 1 for tiny pictures and as many as usable cores (8 at most) for others
+    eval_batch: int = 512  # samples that are looked at together; 0: by the pictures' size
     pictures: str = "auto"  # where they lie: device, host (sent as needed), auto: on the device if half of its memory holds them
     precision: str = "auto"  # float32 or bf16 (weights stay float32); auto: bf16 on CUDA
-    compile: bool | None = None  # the networks; none: on CUDA
+    compile: bool | None = None  # compile the networks; none: on CUDA
     capture: bool | None = None  # steps as CUDA graphs; none: on CUDA
     deterministic: bool = False  # only kernels that repeat bit for bit; a CPU run does so anyway
 
@@ -123,19 +125,19 @@ class EngineConfig:
 class OutputConfig:
     model: str = "last"  # which epoch's networks are kept as the model: last, or best-val (best on validation pictures)
     checkpoint_seconds: float = 20.0  # at most this much work is lost by a kill
-    slim_checkpoint: bool = False  # at a stop, also one in small files for copying; see runs/slim.py for what it loses
+    slim_checkpoint: bool = False  # at a stop, also one in small files for copying, without momentum and in half precision
     history_mib: int = 64  # bound on the memory of the scores' history
 
 
 @dataclass(frozen=True)
 class Config:
-    version: int = VERSION
-    method: str = "cpc"
-    cleaner: str = "cpc-awr"
-    network: str = "small"  # auto: chosen by the pictures' size, their number and the device when the run begins
+    version: int = VERSION  # of the form of this file; it stays
+    method: str = "cpc"  # ce, dividemix, augdmix or cpc
+    cleaner: str = "cpc-awr"  # gmm-agn, gmm-awr, cpc-agn, cpc-awr, contrastive, or one that was registered
+    network: str = "small"  # as for --network; auto: by the pictures' size, their number and the device when the run begins
     pretrained: str | None = None  # weights to start from: a file, or zoo for those of timm:NAME
-    seed: int = 0
-    device: str = "auto"
+    seed: int = 0  # of weights, order, views and noise
+    device: str = "auto"  # auto, cpu, cuda or cuda:N
     data: DataConfig = field(default_factory=DataConfig)
     pictures: PicturesConfig = field(default_factory=PicturesConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)

@@ -28,16 +28,22 @@ def similarity(epoch: Epoch, learners: Sequence[Learner]) -> Similarity | None:
     """None where no prototypes have judged. In pieces, for (N, K) may be large."""
     if not epoch.by_prototype:
         return None
-    parts = [_of_one(learner, seen.features, seen.labels) for learner, seen in zip(learners, epoch.seen)]
+    found = [_of_one(learner, seen.features, seen.labels) for learner, seen in zip(learners, epoch.seen)]
+    parts = [part for part in found if part is not None]
+    if not parts:
+        return None
     given, best, nearest = (torch.stack(columns).cpu().numpy() for columns in zip(*parts))
     return Similarity(given, best, nearest)
 
 
-def _of_one(learner: Learner, features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _of_one(learner: Learner, features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
     assert learner.judge is not None
     found = []
     for some, own in zip(features.split(CHUNK), labels.split(CHUNK)):
-        scores = learner.judge.classify(some.to(learner.mean.device, torch.float32)).to(own.device)
+        scores = learner.judge.classify(some.to(learner.mean.device, torch.float32))
+        if scores is None:
+            return None
+        scores = scores.to(own.device)
         best, nearest = scores.max(1)
         found.append((scores.gather(1, own.unsqueeze(1)).squeeze(1), best, nearest))
     given, bests, nearests = (torch.cat(column) for column in zip(*found))

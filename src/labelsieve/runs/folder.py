@@ -115,7 +115,7 @@ class RunFolder:
 
         try:
             config = from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
-            validate(config)
+            validate(config, recorded=True)
         except (OSError, UnicodeDecodeError) as error:
             raise ToolError(f"{self.config}: cannot be read ({error}); restore it or start a new run") from None
         except UsageError as error:

@@ -49,17 +49,20 @@ def shares_of_given(epoch: Epoch, learners: Sequence[Learner]) -> Tensor:
     labels = epoch.seen[0].labels.unsqueeze(1)
     opinions = [[seen.probs.gather(1, labels).squeeze(1) for seen in epoch.seen]]
     if epoch.by_prototype:
-        opinions.append([_by_prototypes(learner, seen.features, labels) for learner, seen in zip(learners, epoch.seen)])
+        parts = zip(learners, epoch.seen, epoch.by_prototype)
+        opinions.append([_by_prototypes(learner, seen.features, labels, chances) for learner, seen, chances in parts])
     means = [torch.nan_to_num(torch.stack([share.float() for share in shares])).mean(0) for shares in opinions]
     return torch.stack(means).cpu()
 
 
-def _by_prototypes(learner: Learner, features: Tensor, labels: Tensor) -> Tensor:
-    """In pieces, for (N, K) may be large."""
+def _by_prototypes(learner: Learner, features: Tensor, labels: Tensor, chances: Tensor) -> Tensor:
+    """In pieces, for (N, K) may be large. A cleaner that does not classify has its chances (N,) taken for shares."""
     assert learner.judge is not None
     device, found, classes = learner.mean.device, [], 0
     for some, own in zip(features.split(CHUNK), labels.split(CHUNK)):  # of large sets they lie on the host, halved
         scores = learner.judge.classify(some.to(device, torch.float32))
+        if scores is None:
+            return chances.to(labels.device)
         classes = scores.shape[1]
         found.append(scores.softmax(1).gather(1, own.to(device)).squeeze(1).to(labels.device))
     return among_ten(torch.cat(found), classes)

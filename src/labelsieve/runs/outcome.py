@@ -100,8 +100,9 @@ def write_scores(
     if least is not None:
         arrays["least_wrong"] = np.array(least)
     similar = evidence.similarity(epoch, learners)
-    if similar is not None:
+    if epoch.by_prototype:
         arrays["by_prototype"] = both(epoch.by_prototype)
+    if similar is not None:
         arrays |= {"similarity_given": similar.given, "similarity_best": similar.best, "nearest": similar.nearest}
     kept = {name: value.numpy() for name, value in history.state_dict().items() if name != "stride"}
     if not epoch.by_prototype:

@@ -54,12 +54,13 @@ class Progress:
     new_notes: tuple[str, ...]
 
 
-def begin(path: Path, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
+def begin(path: Path | str, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
     """A new run in a new folder. If the data turn out not to be usable, the folder is taken back.
 
     What the configuration leaves open is settled by the data, and written down with the rest. `rows` are the data
     where a caller has them in memory; otherwise the configuration says where they are.
     """
+    path = Path(path)
     check_names(config)
     check_place(path, config)
     begun = round_of(config)
@@ -89,12 +90,12 @@ def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
     return config, choices
 
 
-def take_up(path: Path, *, source: str | None = None, device: str | None = None, watch: Watch | None = None) -> Run:
+def take_up(path: Path | str, *, source: str | None = None, device: str | None = None, watch: Watch | None = None) -> Run:
     """The run in a folder, as its newest checkpoint left it; one killed before its first checkpoint starts anew.
 
     `source` says where the data are on this machine, `device` what to go on with; both only for this process.
     """
-    folder = RunFolder.open(path)
+    folder = RunFolder.open(Path(path))
     config = folder.read_config()
     if source is not None:
         config = replace(config, data=replace(config.data, source=source))

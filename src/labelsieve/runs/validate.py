@@ -9,9 +9,9 @@ from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.method.guessing import PASSES
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 from labelsieve.runs.config import VERSION, Config, value_at
+from labelsieve.runs.own_cleaners import check_cleaner
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
-CLEANERS = ("gmm-agn", "gmm-awr", "cpc-agn", "cpc-awr", "contrastive")
 DRAWS = ("balanced", "random")
 MODELS = ("last", "best-val")
 # The least and the most that a number may be.
@@ -65,12 +65,13 @@ def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
         raise UsageError(f'{kind} "{value}" is not known{suggest(value, known)}; there are: {", ".join(known)}')
 
 
-def validate(config: Config) -> None:
-    """A `UsageError` that names the first setting out of its range."""
+def validate(config: Config, recorded: bool = False) -> None:
+    """A `UsageError` that names the first setting out of its range. What is `recorded` may name another's own cleaner."""
     if config.version != VERSION:
         raise UsageError(f'setting "version" is {config.version}; it names the form of the file, and must stay {VERSION}')
     choice("method", config.method, METHODS)
-    choice("cleaner", config.cleaner, CLEANERS)
+    if not recorded:
+        check_cleaner(config.cleaner)
     if not config.training.prior.startswith("file:"):
         choice("training.prior", config.training.prior, ("uniform", "given", "file:FILE"))
     if config.pretrained == "zoo" and not config.network.startswith("timm:"):
@@ -94,7 +95,8 @@ def validate(config: Config) -> None:
             raise UsageError(
                 f'setting "cleaning.{key}" must be 1 with training.epoch_batches: new samples every epoch have no past'
             )
-    if not config.cleaner.startswith("cpc") and (cleaning.prototype_prior != 0.5 or (cleaning.prototype_memory or 1) != 1):
+    changed = cleaning.prototype_prior != 0.5 or (cleaning.prototype_memory or 1) != 1
+    if changed and config.cleaner not in ("cpc-agn", "cpc-awr"):
         raise UsageError(
             f'settings "cleaning.prototype_prior" and "cleaning.prototype_memory" are for the cleaners cpc-agn and cpc-awr; '
             f"this is {config.cleaner}"

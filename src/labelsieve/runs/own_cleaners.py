@@ -1,0 +1,116 @@
+"""Cleaners of the user's: a builder goes in, under a name; what divides a run's labels in the place of prototypes comes out."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labelsieve.errors import UsageError, suggest
+from labelsieve.method.batches import plainly
+from labelsieve.method.cleaners import Cleaner, ContrastiveCleaner, Evidence, PrototypeCleaner
+from labelsieve.method.learner import Judge, as_it_is
+from labelsieve.runs.presets import CLEANERS
+
+Make = Callable[..., Cleaner]
+REGISTERED: dict[str, Make] = {}
+VERBS = ("learn", "judge", "state_dict", "load_state_dict")
+
+
+def register_cleaner(name: str, make: Make) -> None:
+    """Make a cleaner of yours known by a name, for the setting `cleaner` of runs and fits begun from Python.
+
+    `make(seed=...)` is called once for each of the two networks and gives an object with the verbs of
+    `labelsieve.method.cleaners.Cleaner`. Every epoch after the warm-up it learns from its network's evidence and the
+    partition (N,) that the peer's mixture makes, and judges; after `cleaning.prototype_warmup` of all epochs its chances
+    divide, at `cleaning.tau`. Its numbers stand where those of prototypes do (`auc_prototype`, `by_prototype`). The mixture
+    is one for each class where the name ends in -awr. Whoever resumes such a run must have registered it too.
+    """
+    if name in CLEANERS or name in REGISTERED:
+        raise UsageError(f'a cleaner "{name}" is known already; choose another name')
+    if not callable(make):
+        raise UsageError(f'cleaner "{name}": {make!r} cannot be called; give a function, as in lambda seed: MyCleaner()')
+    REGISTERED[name] = make
+
+
+def check_cleaner(name: str) -> None:
+    """A `UsageError` for a name that no cleaner has."""
+    known = (*CLEANERS, *REGISTERED)
+    if name not in known:
+        raise UsageError(
+            f'cleaner "{name}" is not known{suggest(name, known)}; there are: {", ".join(known)}; '
+            f"one of your own comes through labelsieve.register_cleaner, in Python"
+        )
+
+
+def own_cleaner(name: str, seed: int) -> Judge:
+    """The registered cleaner, newly made; one that is made of ours is taken as it is, for it classifies too."""
+    try:
+        made = REGISTERED[name](seed=seed)
+    except TypeError as error:
+        said = " ".join(str(error).split())[:300]
+        raise UsageError(
+            f'cleaner "{name}": its builder is called as in build(seed=0), and says: {said}; '
+            f"one that needs no seed is lambda seed: MyCleaner()"
+        ) from None
+    missing = [verb for verb in VERBS if not callable(getattr(made, verb, None))]
+    if missing:
+        raise UsageError(f'cleaner "{name}": {type(made).__name__} has no {" and no ".join(missing)}; a cleaner has all of these')
+    return made if isinstance(made, (PrototypeCleaner, ContrastiveCleaner)) else OwnCleaner(name, made)
+
+
+class OwnCleaner:
+    """A cleaner of the user's where prototypes would be: it judges labels, and what it gives is looked at. It cannot classify."""
+
+    cosine = 0.0
+
+    def __init__(self, name: str, cleaner: Cleaner) -> None:
+        self.name = name
+        self.cleaner = cleaner
+        self.prepare = plainly
+        self.inner: Callable[..., Any] = as_it_is  # engines put faster forms into both
+
+    @property
+    def lr(self) -> float:
+        """The cleaner's own learning rate, if it has one: it drops with the network's."""
+        return float(getattr(self.cleaner, "lr", 0.0))
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        if hasattr(self.cleaner, "lr"):
+            self.cleaner.lr = value
+
+    def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
+        self.cleaner.learn(seen, clean)
+
+    def judge(self, seen: Evidence) -> Tensor:
+        found = self.cleaner.judge(seen)
+        given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        if given != (len(seen),):
+            raise UsageError(f'cleaner "{self.name}": judge gave {given}; it must give a tensor ({len(seen)},), a chance a label')
+        chances = found.detach().to(seen.labels.device, torch.float32)
+        if not bool(((chances >= 0) & (chances <= 1)).all()):  # false for what is no number, too
+            low, high = float(chances.min()), float(chances.max())
+            raise UsageError(
+                f'cleaner "{self.name}": judge gave values from {low:g} to {high:g}; chances that labels are clean '
+                f"lie between 0 and 1, as torch.sigmoid makes them of scores"
+            )
+        return chances
+
+    def classify(self, features: Tensor) -> None:
+        """It judges labels only."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Under names that no part of ours has; copies, for two names may share a tensor."""
+        state = self.cleaner.state_dict()
+        for name, value in state.items():
+            if not isinstance(value, Tensor):
+                raise UsageError(
+                    f'cleaner "{self.name}": "{name}" in its state_dict is {type(value).__name__}; checkpoints hold tensors only'
+                )
+        return {f"own.{name}": value.detach().clone() for name, value in state.items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """A slim checkpoint has rounded matrices to float16: nobody computes with those."""
+        whole = {name: value.float() if value.dtype == torch.float16 else value for name, value in state.items()}
+        self.cleaner.load_state_dict({name.removeprefix("own."): value for name, value in whole.items()})
