@@ -13,12 +13,12 @@ from typing import Any
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import optional
-from labelsieve.data.pictures.folders import visible_folders
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.passed_over import is_hidden
 from labelsieve.data.pictures.saved import misspelt, not_used
 from labelsieve.data.pictures.stored import Features, Part, StoredRows, label_column, stored_cells, stored_listing
+from labelsieve.data.pictures.walking import visible_folders
 from labelsieve.errors import ToolError
 
 SUFFIX = ".parquet"

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.folders import walk
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.origins import Files, Origin
 from labelsieve.data.pictures.survey import Plan
+from labelsieve.data.pictures.walking import walk
 from labelsieve.errors import ToolError
 
 CHUNK_BYTES = 256 * 2**20

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from labelsieve.data.pictures.folders import holds_picture
 from labelsieve.data.pictures.manifest import unlabelled_manifest
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.saved import is_saved, unlabelled_saved
 from labelsieve.data.pictures.shards import shard_files, unlabelled_shards
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.pictures.unlabelled import Unlabelled
+from labelsieve.data.pictures.walking import holds_picture
 
 FILES = (*SUFFIXES, ".npz", ".npy")
 
