@@ -40,12 +40,12 @@ def bench(
         say_profile(profile, device, network, samples, settings, json_file)
         return
     from labelsieve.benchmark.speed import made_rows, measure
-    from labelsieve.cli.console import console
     from labelsieve.engine.device import choose_device
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.presets import cifar10_sym
     from labelsieve.runs.resolve import parse_settings
     from labelsieve.runs.validate import validate, validate_for
+    from labelsieve.terminal.console import console
 
     cuda = choose_device(device).type == "cuda"
     count = samples or (50_000 if cuda else 2_000)
@@ -60,7 +60,7 @@ def bench(
 
 
 def say_speed(result: "Bench") -> None:
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     shape = result.shape
     rows = {
@@ -99,13 +99,13 @@ def say_profile(
 ) -> None:
     """One step at a large size, apart and together, on made pictures that lie on the host."""
     from labelsieve.benchmark.large import mapped_rows, profile
-    from labelsieve.cli.console import console
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.presets import clothing1m
     from labelsieve.runs.resolve import parse_settings
     from labelsieve.runs.validate import validate
+    from labelsieve.terminal.console import console
 
     if name != "large":
         raise UsageError(f'there is no profile "{name}"; there is one: large')
@@ -123,7 +123,7 @@ def say_profile(
 
 
 def say_step(found: "Profile", seen: str) -> None:
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     rows = {
         "the networks alone (step time)": found.step_ms,

@@ -26,11 +26,11 @@ def bench_cleanlab(
 ) -> None:
     """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
     from labelsieve.benchmark.against_cleanlab import Task, compare
-    from labelsieve.cli.console import console
     from labelsieve.data.places import whole_spec
     from labelsieve.runs import atomic
     from labelsieve.runs.assemble import rows_for
     from labelsieve.runs.resolve import resolve
+    from labelsieve.terminal.console import console
 
     check_json(json_file)
     options = {"data.limit": limit, "network": network, "training.epochs": epochs, "device": device}
@@ -55,7 +55,7 @@ def say(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from labelsieve.benchmark.against_cleanlab import lost, means
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     title = "means over seeds; best AP: of the best of its scores, which only the true labels tell"
     table = Table(title=title, title_justify="left")

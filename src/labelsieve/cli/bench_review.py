@@ -32,10 +32,10 @@ def bench_review(
     import tempfile
 
     from labelsieve.benchmark.review_study import compare
-    from labelsieve.cli.console import console
     from labelsieve.data.places import whole_spec
     from labelsieve.runs import atomic
     from labelsieve.runs.resolve import resolve
+    from labelsieve.terminal.console import console
 
     check_json(json_file)
     plans = [decisions_of(text) for text in plan or ["200,200", "400"]]
@@ -70,7 +70,7 @@ def say(rows: Sequence[dict[str, Any]]) -> None:
     """Means over seeds, a line for each noise and plan."""
     from rich.table import Table
 
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     table = Table(title="means over seeds", title_justify="left")
     names = ("wrong", "found", "left", "left_suggested", "accuracy")

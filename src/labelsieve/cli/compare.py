@@ -18,11 +18,11 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Final numbers, differences with a paired bootstrap interval, and the settings in which the runs differ."""
-    from labelsieve.cli.console import console
     from labelsieve.cli.report import refuse_other_files
     from labelsieve.reproduce.compare import compare_runs, differing_settings
     from labelsieve.reproduce.compare_page import compare_page
     from labelsieve.runs import atomic
+    from labelsieve.terminal.console import console
 
     if out is not None:
         refuse_other_files(out)
@@ -62,8 +62,8 @@ def _say_runs(found: "Sequence[Compared]") -> None:
     """The runs' places by number, then two narrow tables, for terminals are."""
     from rich.table import Table
 
-    from labelsieve.cli.console import console
     from labelsieve.reproduce.compare_page import HEADER, row_of
+    from labelsieve.terminal.console import console
 
     for place, run in enumerate(found, 1):
         console.print(f"{place}: {run.path}")

@@ -36,8 +36,8 @@ def evaluate(
     """
     from rich.console import Console
 
-    from labelsieve.cli.looking import Looking
     from labelsieve.runs.evaluate import evaluate_model
+    from labelsieve.terminal.looking import Looking
 
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         result = evaluate_model(run, data, device, watch.progress, said.of_data("evaluate"))
@@ -51,8 +51,8 @@ def say_result(result: dict[str, Any]) -> None:
     """What `evaluate_model` gives, in words."""
     from rich.table import Table
 
-    from labelsieve.cli.console import console
     from labelsieve.runs.findings import things_of
+    from labelsieve.terminal.console import console
 
     things = things_of(result["data"])
     table = Table(show_header=False, box=None, pad_edge=False)

@@ -34,8 +34,6 @@ def inspect(
 
     from rich.console import Console
 
-    from labelsieve.cli.console import console
-    from labelsieve.cli.looking import Looking
     from labelsieve.data.inspection import inspection, known_source
     from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.engine.device import choose_device
@@ -43,6 +41,8 @@ def inspect(
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.own import picture_options, sized_for
     from labelsieve.runs.presets import LITTLE_MIXING
+    from labelsieve.terminal.console import console
+    from labelsieve.terminal.looking import Looking
 
     options = sized_for(picture_options(override(Config(), said.of_data("inspect")).pictures), device)
     cuda = choose_device(device).type == "cuda"
@@ -70,7 +70,7 @@ def inspect(
 
 
 def say(found: "Inspection | WebInspection") -> None:
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     for line in found.lines():
         console.print(line, style="yellow" if line.lstrip().startswith("warning:") else None)

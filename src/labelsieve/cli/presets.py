@@ -12,9 +12,9 @@ def presets(
     """List presets, or show one."""
     from rich.table import Table
 
-    from labelsieve.cli.console import console
     from labelsieve.runs.config import Config, dotted_keys, type_name, value_at
     from labelsieve.runs.presets import PRESETS, VARIANTS, describe, preset
+    from labelsieve.terminal.console import console
 
     table = Table(box=None, pad_edge=False)
     if keys:

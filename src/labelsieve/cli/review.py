@@ -22,8 +22,8 @@ def review(
     import webbrowser
     from importlib.util import find_spec
 
-    from labelsieve.cli.console import console
     from labelsieve.errors import ToolError
+    from labelsieve.terminal.console import console
 
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ToolError('review needs the packages fastapi and uvicorn; get them with: pip install "labelsieve[review]"')
