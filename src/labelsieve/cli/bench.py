@@ -1,15 +1,14 @@
 """`labelsieve bench`: the speed of this machine, and how near an epoch comes to the network's own limit."""
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labelsieve.cli.figures_file import check_json
+from labelsieve.cli.figures_file import check_json, write_json
 from labelsieve.cli.picture_options import Settings
 
 if TYPE_CHECKING:
@@ -85,13 +84,6 @@ def two_columns(title: str, header: tuple[str, str], rows: Mapping[str, str]) ->
     for words, figure in rows.items():
         table.add_row(words, figure)
     return table
-
-
-def write_json(path: Path | None, facts: dict[str, Any]) -> None:
-    from labelsieve.runs import atomic
-
-    if path is not None:
-        atomic.write_text(path, json.dumps(facts, indent=1) + "\n")
 
 
 def say_profile(

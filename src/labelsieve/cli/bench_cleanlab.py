@@ -1,12 +1,11 @@
 """`labelsieve bench-cleanlab DATA --noise SPEC`: who ranks wrong labels better on the same data and network, at what cost."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from labelsieve.cli.figures_file import check_json
+from labelsieve.cli.figures_file import check_json, write_json
 from labelsieve.cli.picture_options import Settings
 
 
@@ -27,7 +26,6 @@ def bench_cleanlab(
     """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
     from labelsieve.benchmark.against_cleanlab import Task, compare
     from labelsieve.data.places import whole_spec
-    from labelsieve.runs import atomic
     from labelsieve.runs.assemble import rows_for
     from labelsieve.runs.resolve import resolve
     from labelsieve.terminal.console import console
@@ -44,9 +42,9 @@ def bench_cleanlab(
     rows = []
     for spec, config in planned:
         rows.append({"noise": spec} | compare(Task(config, folds, fold_epochs), quick, console.print))
-        if json_file is not None:  # after every seed: what was measured is not lost with what comes after it
-            facts = {"data": data, "limit": limit, "quick": quick, "folds": folds, "fold_epochs": fold_epochs, "rows": rows}
-            atomic.write_text(json_file, json.dumps(facts, indent=1) + "\n")
+        # After every seed: what was measured is not lost with what comes after it.
+        facts = {"data": data, "limit": limit, "quick": quick, "folds": folds, "fold_epochs": fold_epochs, "rows": rows}
+        write_json(json_file, facts)
     say(rows)
 
 
