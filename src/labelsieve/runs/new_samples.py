@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from labelsieve.data.arrays import new_pictures
-from labelsieve.data.embeddings import new_vectors
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Plan
 from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures, in_chunks
 from labelsieve.data.pictures.unlabelled_sets import is_set, unlabelled_set
+from labelsieve.data.vector_files import new_vectors
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.elsewhere import for_data, suited_to
