@@ -11,7 +11,7 @@ from labelsieve.errors import ToolError
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.report.charts import Curve
 from labelsieve.report.page import Suspect
-from labelsieve.report.run import Corner, RunReport
+from labelsieve.report.run_facts import Corner, RunReport
 from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import dotted_keys, value_at
