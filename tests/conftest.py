@@ -23,6 +23,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory, source: str) -> Path:
     return path
 
 
+@pytest.fixture
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoded pictures go where no other test looks."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says loudly what was skipped for want of a browser; here, for tests may run in other processes than the one that speaks."""
     reports = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]

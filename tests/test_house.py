@@ -12,7 +12,7 @@ import labelsieve
 PACKAGE = Path(labelsieve.__file__ or "").parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 PURE = ("equations", "mixmatch", "mixture", "evidence", "streams", "momentum")
-UPPER = ("runs", "cli", "report", "issues", "review", "benchmark", "exports", "decisions", "reproduce")
+UPPER = ("runs", "cli", "terminal", "report", "issues", "review", "benchmark", "exports", "decisions", "reproduce")
 # What each room of the lower house may import of ours, besides itself and labelsieve.errors.
 BELOW = {"method": (), "nets": (), "data": (), "engine": ("data", "method", "nets")}
 BANNED_NAMES = {"utils", "helpers", "common", "base", "util", "helper", "misc"}
@@ -117,9 +117,14 @@ def test_what_people_get_starts_without_torch(path: Path) -> None:
     assert not ours(path) & {"method", "nets", "engine", "data"} or room(path) == "review"
 
 
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) not in ("", "cli")], ids=shown)
+def test_nothing_stands_on_the_command_line(path: Path) -> None:
+    assert "cli" not in ours(path)
+
+
 @pytest.mark.parametrize("path", files("decisions"), ids=shown)
 def test_the_log_of_decisions_stands_alone_and_reads_no_clock(path: Path) -> None:
-    assert ours(path) <= {"decisions", "errors"}
+    assert ours(path) <= {"decisions", "disk", "errors"}
     assert not imports(path) & {"time", "datetime", "random", "numpy", "pandas"}
     assert "print" not in called(path)
 

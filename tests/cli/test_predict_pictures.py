@@ -52,9 +52,6 @@ def test_where_nothing_could_be_read_no_file_is_left(tmp_path: Path, shell: Shel
     answer = shell("predict", run, broken(tmp_path / "only.png"), "--out", tmp_path / "out.csv")
     assert answer.code == 1 and "none of the 1 pictures could be read" in answer.err
     assert not (tmp_path / "out.csv").exists()
-    np.savez(tmp_path / "arrays.npz", images=np.zeros((2, 12, 12), np.uint8))
-    arrays = shell("predict", run, tmp_path / "arrays.npz")
-    assert arrays.code == 2 and "arrays.npz" in arrays.err and "labelsieve evaluate" in arrays.err and not arrays.out
 
 
 def test_an_export_is_not_put_among_the_pictures(tmp_path: Path, shell: Shell, run: Path) -> None:

@@ -9,6 +9,8 @@ from data.pictures.made_websets import clothing1m, imagenet_flat, webvision
 
 from .conftest import Shell
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 TINY = [
     "--network=small",
     "--device=cpu",
@@ -21,11 +23,6 @@ TINY = [
     "--set=engine.threads=1",
     "--set=engine.eval_batch=16",
 ]
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 def test_inspect_says_what_is_there_and_what_is_not(shell: Shell, tmp_path: Path) -> None:

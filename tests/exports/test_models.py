@@ -67,7 +67,7 @@ def test_a_model_that_answers_otherwise_is_refused_and_nothing_is_left(run: Path
     assert list((run / "export").iterdir()) == []
 
 
-def test_without_the_data_made_samples_are_used_and_said(finished: Path, run: Path, tmp_path: Path) -> None:
+def test_without_the_data_made_samples_are_used_and_said(run: Path, tmp_path: Path) -> None:
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("stripes.npz", "gone.npz"))
     assert "cannot be opened here" in export_run(run, "torch-export", tmp_path / "here").words

@@ -10,7 +10,8 @@ import pytest
 from labelsieve.issues.estimate import Chances, by_class, expected_yield, wrong_share
 from labelsieve.report.charts import Curve
 from labelsieve.report.page import Suspect
-from labelsieve.report.run import Corner, RunReport, run_page
+from labelsieve.report.run import run_page
+from labelsieve.report.run_facts import Corner, RunReport
 
 HOSTILE = '</style><script src="x">alert(1)</script>&"\''
 Reader = Callable[[str], Any]

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import shutil
 import socket
 import sys
 import time
@@ -22,15 +23,13 @@ from labelsieve.errors import ToolError
 from labelsieve.review.opening import open_review
 from labelsieve.review.serving import listen
 from review.made import made_run
-from runs.tiny import arrays_file, tiny_config, whole
+from runs.tiny import arrays_file
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real run over an npz of pictures."""
-    place = tmp_path_factory.mktemp("trained")
-    whole(place / "run", tiny_config(arrays_file(place / "stripes.npz")))
-    return place / "run"
+def trained(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run over an npz of pictures, of which a review may write down decisions."""
+    return shutil.copytree(finished, tmp_path_factory.mktemp("trained") / "run")
 
 
 @pytest.fixture

@@ -50,3 +50,8 @@ def made_run(
     folder.write_arrays(folder.scores, arrays)
     write_issues(folder, issues)
     return issues
+
+
+def files_in(root: Path) -> dict[str, bytes]:
+    """Every file below `root` by its path from there."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}

@@ -1,18 +1,13 @@
-"""Corrected data sets: folders, tables, arrays; names of all kinds; and that nothing that exists is touched."""
+"""Corrected data sets: folders of pictures, names of all kinds, decisions; and that nothing that exists is touched."""
 
 import csv
 import errno
-import json
-import os
 import shutil
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from data.pictures.made import class_folders, noise, save
-from labelsieve.data.arrays import load_arrays
 from labelsieve.data.corrected import tree as corrected_tree
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
@@ -21,19 +16,12 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision, Policy
 from labelsieve.runs import atomic
 from labelsieve.runs.apply import Applied, apply_run
-from runs.made_runs import made_run
+from runs.made_runs import files_in, made_run
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 ODD = 'a "b" <i>, c\n'  # a class and a file may be called so
 CLASSES = ("ant", "bee", "cat", "dog", ODD)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 def changes(applied: Applied) -> list[dict[str, str]]:
@@ -59,9 +47,9 @@ def run(tmp_path: Path, tree: Path) -> Path:
 
 @pytest.mark.parametrize("put", ["hardlink", "symlink", "copy"])
 def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, put: str) -> None:
-    before = contents(tree)
+    before = files_in(tree)
     done = apply_run(run, tmp_path / "new", Policy(), put=put)
-    after = contents(tmp_path / "new")
+    after = files_in(tmp_path / "new")
     moved = {
         "ant/0.png": "dog/0-from-ant.png",
         "bee/1.png": f"{ODD}/1-from-bee.png",
@@ -69,7 +57,7 @@ def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, pu
     }
     expected = {moved.get(name, name): content for name, content in before.items() if name != "cat/2.png"}
     assert {name: content for name, content in after.items() if name != "changes.csv"} == expected
-    assert contents(tree) == before
+    assert files_in(tree) == before
     assert (done.actions["relabel"], done.actions["drop"], done.left) == (3, 1, len(expected))
     new = tmp_path / "new" / "cat" / "0.png"
     assert new.is_symlink() == (put == "symlink")
@@ -122,7 +110,7 @@ def test_a_moved_picture_keeps_its_name_where_that_is_free(tmp_path: Path) -> No
     names = ["ant/deep/1.png", "bee/2.png", "bee/3.png", "ant/4.png"]
     made_run(tmp_path / "run", f"pictures:{tree}", names, ["ant", "bee", "bee", "ant"], {"ant/deep/1.png": "bee"})
     apply_run(tmp_path / "run", tmp_path / "new", Policy())
-    assert set(contents(tmp_path / "new")) == {"bee/deep/1.png", "bee/2.png", "bee/3.png", "ant/4.png", "changes.csv"}
+    assert set(files_in(tmp_path / "new")) == {"bee/deep/1.png", "bee/2.png", "bee/3.png", "ant/4.png", "changes.csv"}
 
 
 def test_splits_that_no_run_judges_come_along(tmp_path: Path) -> None:
@@ -133,7 +121,7 @@ def test_splits_that_no_run_judges_come_along(tmp_path: Path) -> None:
     made_run(tmp_path / "run", source, names, ["ant", "ant", "bee", "bee"], {"train/ant/0.png": "bee"})
     done = apply_run(tmp_path / "run", tmp_path / "new", Policy())
     expected = {"train/ant/1.png", "train/bee/0.png", "train/bee/0-from-ant.png", "train/bee/1.png", "test/ant/0.png"}
-    assert set(contents(tmp_path / "new")) == expected | {"test/bee/0.png", "changes.csv"} and done.left == 6
+    assert set(files_in(tmp_path / "new")) == expected | {"test/bee/0.png", "changes.csv"} and done.left == 6
 
 
 def test_pictures_gone_since_the_run_are_told(tmp_path: Path, tree: Path, run: Path) -> None:
@@ -146,10 +134,10 @@ def test_pictures_gone_since_the_run_are_told(tmp_path: Path, tree: Path, run: P
 def test_nothing_is_written_over_or_into_the_source(tmp_path: Path, tree: Path, run: Path, place: str) -> None:
     (tmp_path / "new").mkdir()
     (tmp_path / "link").symlink_to(tree)
-    before = contents(tmp_path)
+    before = files_in(tmp_path)
     with pytest.raises(UsageError, match="choose another --out"):
         apply_run(run, tmp_path / place, Policy())
-    assert contents(tmp_path) == before
+    assert files_in(tmp_path) == before
 
 
 def test_where_the_data_were_is_a_source_too(tmp_path: Path, tree: Path, run: Path) -> None:
@@ -221,236 +209,9 @@ def test_the_labels_alone(tmp_path: Path, run: Path) -> None:
 def test_decisions_decide(tmp_path: Path, run: Path) -> None:
     told = {"ant/0.png": Decision("keep", None), "dog/2.png": Decision("relabel", ODD), "bee/0.png": Decision("drop", None)}
     done = apply_run(run, tmp_path / "new", Policy(), told)
-    found = set(contents(tmp_path / "new"))
+    found = set(files_in(tmp_path / "new"))
     assert {"ant/0.png", f"{ODD}/2-from-dog.png", "cat/2.png"} <= found and "bee/0.png" not in found
     assert {row["why"] for row in changes(done)} == {"decided by a person"}
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    if path.suffix == ".parquet":
-        import pyarrow.parquet
-
-        found: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
-        return found
-    if path.suffix == ".jsonl":
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
-
-
-def table_file(path: Path, rows: list[dict[str, Any]]) -> Path:
-    if path.suffix == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ",")
-            writer.writeheader()
-            writer.writerows(rows)
-    return path
-
-
-def manifest(tmp_path: Path, suffix: str, labels: tuple[Any, Any]) -> Path:
-    """Six rows with a note of odd characters each; row 1 is wrong and row 4 is strange."""
-    rows = []
-    for k in range(6):
-        save(noise(k), tmp_path / "data" / "pictures" / f"{k}.png")
-        rows.append({"note": f'{k}, "x"\n\t<b>', "path": f"pictures/{k}.png", "label": labels[k % 2]})
-    ids = [str(row["path"]) for row in rows]
-    given = [str(row["label"]) for row in rows]
-    file = table_file(tmp_path / "data" / f"labels{suffix}", rows)
-    made_run(tmp_path / "run", f"pictures:{file}", ids, given, {ids[1]: given[0]}, strange=[ids[4]])
-    return file
-
-
-@pytest.mark.parametrize("labels", [("cat", "dog"), (3, 7)])
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
-def test_a_table_keeps_its_columns_and_types(tmp_path: Path, suffix: str, labels: tuple[Any, Any]) -> None:
-    file = manifest(tmp_path, suffix, labels)
-    before, old = file.read_bytes(), rows_of(file)
-    told = {"pictures/4.png": Decision("drop", None), "pictures/1.png": Decision("relabel", None)}
-    done = apply_run(tmp_path / "run", tmp_path / "data" / f"new{suffix}", Policy(), told)
-    expected = [row | ({"label": old[0]["label"]} if k == 1 else {}) for k, row in enumerate(old) if k != 4]
-    assert rows_of(done.out) == expected and done.left == 5
-    assert [type(row["label"]) for row in rows_of(done.out)] == [type(row["label"]) for row in expected]
-    assert file.read_bytes() == before
-    found = open_pictures(done.out).collection.train
-    assert list(found.ids) == [row["path"] for row in expected]
-
-
-def test_a_table_in_another_folder_names_its_pictures_in_full(tmp_path: Path) -> None:
-    file = manifest(tmp_path, ".csv", ("cat", "dog"))
-    done = apply_run(tmp_path / "run", tmp_path / "elsewhere" / "new.csv", Policy())
-    assert all(Path(row["path"]).is_file() and os.path.isabs(row["path"]) for row in rows_of(done.out))  # noqa: PTH117
-    assert any("absolute" in note for note in done.notes)
-    assert rows_of(file)[0]["path"] == "pictures/0.png"
-
-
-def test_a_table_wants_its_own_suffix_and_is_never_written_over(tmp_path: Path) -> None:
-    file = manifest(tmp_path, ".csv", ("cat", "dog"))
-    with pytest.raises(UsageError, match=r"name a \.csv file; or a folder"):
-        apply_run(tmp_path / "run", tmp_path / "new.parquet", Policy())
-    before = file.read_bytes()
-    with pytest.raises(UsageError, match="it exists"):
-        apply_run(tmp_path / "run", file, Policy())
-    assert file.read_bytes() == before
-
-
-def test_a_tables_pictures_as_class_folders(tmp_path: Path) -> None:
-    """Two files of one name in a class get two names, and what the table keeps for a test stays apart."""
-    rows, names = [], ("a/1.png", "b/1.png", "a/2.png", "b/2.png", "a/3.png", "gone.png")
-    for k, name in enumerate(names):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        save(noise(k), tmp_path / name)
-        rows.append({"path": name, "label": ("cat", "cat", "cat", "dog", "dog", "dog")[k], "split": "train"})
-    rows.append({"path": "a/3.png", "label": "dog", "split": "test", "id": "t"})
-    rows = [{"id": f"k{k}"} | row for k, row in enumerate(rows)]
-    file = table_file(tmp_path / "labels.csv", rows)
-    ids, given = [f"k{k}" for k in range(6)], [row["label"] for row in rows[:6]]
-    made_run(tmp_path / "run", f"pictures:{file}", ids, given, {"k3": "cat"})
-    (tmp_path / "gone.png").unlink()
-    done = apply_run(tmp_path / "run", tmp_path / "new", Policy(), {"k4": Decision("drop", None)}, "copy", follow=True)
-    after = contents(tmp_path / "new")
-    assert set(after) == {
-        "changes.csv",
-        *(f"train/cat/{name}.png" for name in ("1", "1-from-b", "2", "2-from-b")),
-        "test/dog/3.png",
-    }
-    assert after["train/cat/2-from-b.png"] == (tmp_path / "b" / "2.png").read_bytes() and done.left == 5
-    assert any("1 samples of the run are no longer in the source, such as k5" in note for note in done.notes)
-
-
-def test_a_class_that_no_folder_can_be_called_is_named_beforehand(tmp_path: Path) -> None:
-    manifest(tmp_path, ".csv", ("cat/small", "dog"))
-    with pytest.raises(UsageError, match=r'no folder can be called "cat/small"; name a \.csv file'):
-        apply_run(tmp_path / "run", tmp_path / "new", Policy())
-    assert not (tmp_path / "new").exists()
-
-
-def test_semicolons_byte_order_marks_and_line_ends_stay(tmp_path: Path) -> None:
-    for k in range(4):
-        save(noise(k), tmp_path / f"{k}.png")
-    file = tmp_path / "labels.csv"
-    file.write_bytes('\ufeffpath;label;more\r\n0.png;é;"a;b"\r\n1.png;o;\r\n2.png;é;c\r\n3.png;o;d\r\n'.encode())
-    made_run(tmp_path / "run", f"pictures:{file}", [f"{k}.png" for k in range(4)], ["é", "o", "é", "o"], {"1.png": "é"})
-    apply_run(tmp_path / "run", tmp_path / "new.csv", Policy())
-    expected = '\ufeffpath;label;more\r\n0.png;é;"a;b"\r\n1.png;é;\r\n2.png;é;c\r\n3.png;o;d\r\n'.encode()
-    assert (tmp_path / "new.csv").read_bytes() == expected
-
-
-def test_a_table_with_spaces_before_its_paths(tmp_path: Path) -> None:
-    for k in range(3):
-        save(noise(k), tmp_path / f"{k}.png")
-    (tmp_path / "t.csv").write_text("label, path\na, 0.png\nb, 1.png\na, 2.png\n")
-    made_run(tmp_path / "run", f"pictures:{tmp_path / 't.csv'}", ["0.png", "1.png", "2.png"], list("aba"), {"2.png": "b"})
-    apply_run(tmp_path / "run", tmp_path / "else" / "new.csv", Policy())
-    with (tmp_path / "else" / "new.csv").open() as file:
-        assert list(csv.reader(file))[1:] == [[label, str(tmp_path / f"{k}.png")] for k, label in enumerate("abb")]
-
-
-def test_an_imagefolder_gets_new_metadata(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    for k in range(4):
-        save(noise(k), source / "train" / f"{k}.png")
-    table_file(source / "train" / "metadata.csv", [{"file_name": f"{k}.png", "label": "ab"[k % 2]} for k in range(4)])
-    ids = [f"train/{k}.png" for k in range(4)]
-    made_run(tmp_path / "run", f"pictures:{source}", ids, list("abab"), {ids[1]: "a"})
-    told = {ids[1]: Decision("relabel", "a"), ids[2]: Decision("drop", None)}
-    apply_run(tmp_path / "run", tmp_path / "new", Policy(), told)
-    assert [(row["file_name"], row["label"]) for row in rows_of(tmp_path / "new" / "train" / "metadata.csv")] == [
-        ("0.png", "a"),
-        ("1.png", "a"),
-        ("3.png", "b"),
-    ]
-    assert set(contents(tmp_path / "new" / "train")) == {"0.png", "1.png", "3.png", "metadata.csv"}
-
-
-@pytest.mark.parametrize("text", [True, False])
-def test_arrays_become_arrays(tmp_path: Path, text: bool) -> None:
-    images = np.random.default_rng(0).integers(0, 255, (6, 8, 8), np.uint8)
-    labels = np.array(["b", "aaa"] * 3) if text else np.array([1, 0] * 3)
-    np.savez(tmp_path / "data.npz", images=images, labels=labels, test_images=images[:2], test_labels=labels[:2])
-    ids = [f"{row:05d}" for row in range(6)]
-    given = [str(label) for label in labels.tolist()]
-    made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", ids, given, {ids[0]: given[1]})
-    before = (tmp_path / "data.npz").read_bytes()
-    told = {ids[0]: Decision("relabel", None), ids[3]: Decision("drop", None)}
-    done = apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), told)
-    found = load_arrays(tmp_path / "new.npz")
-    assert found.train.ids == ("00000", "00001", "00002", "00004", "00005") and done.left == 5
-    assert [found.train.classes[int(label)] for label in found.train.labels] == [given[1], given[1], given[0], given[0], given[1]]
-    assert np.array_equal(found.train.images[3, 0].numpy(), images[4]) and found.test is not None
-    assert (tmp_path / "data.npz").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("labels", "classes", "corrected"),
-    [
-        ([1, 2, 3, 1], None, [3, 2, 3, 1]),
-        ([0.0, 1.0, 2.0, 0.0], None, [2.0, 1.0, 2.0, 0.0]),
-        ([True, False, False, True], None, [False, False, False, True]),
-        (["a", "b", "c", " a"], None, ["c", "b", "c", " a"]),
-        (["a", "b ", "c", "b"], None, ["c", "b ", "c", "b"]),
-        ([0, 1, 2, 0], ["1", "2", "0"], [2, 1, 2, 0]),
-    ],
-)
-def test_labels_of_arrays_are_written_as_they_were(tmp_path: Path, labels: list[Any], classes: Any, corrected: list[Any]) -> None:
-    images = np.random.default_rng(0).integers(0, 255, (4, 8, 8), np.uint8)
-    more = {} if classes is None else {"classes": np.array(classes)}
-    np.savez(tmp_path / "data.npz", images=images, labels=np.array(labels), **more)
-    found = load_arrays(tmp_path / "data.npz").train
-    given = [found.classes[code] for code in found.labels.tolist()]
-    made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", list(found.ids), given, {"00000": given[2]})
-    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {"00000": Decision("relabel", None)})
-    with np.load(tmp_path / "new.npz") as arrays:
-        assert arrays["labels"].tolist() == corrected and arrays["labels"].dtype.kind == np.array(labels).dtype.kind
-    again = load_arrays(tmp_path / "new.npz").train
-    assert [again.classes[code] for code in again.labels.tolist()] == [given[2], *given[1:]]
-
-
-def test_vectors_keep_their_keys(tmp_path: Path) -> None:
-    vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array(["x", "y", "x", "y"])
-    np.savez(tmp_path / "v.npz", X=vectors, y=labels, ids=np.array(list("abcd")))
-    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", list("abcd"), labels.tolist(), {"b": "x"})
-    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(relabel_above=0.9))
-    with np.load(tmp_path / "new.npz") as arrays:
-        assert arrays["y"].tolist() == ["x", "x", "x", "y"] and np.array_equal(arrays["X"], vectors)
-
-
-def test_every_array_by_row_loses_the_dropped_rows_and_the_rest_stays(tmp_path: Path) -> None:
-    vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array([0, 1, 2, 3])
-    others = {"weight": np.arange(4.0), "boxes": np.arange(16).reshape(4, 4), "version": np.array(3), "scale": np.arange(3)}
-    held = {"test_features": vectors + 1, "test_labels": labels, "val_weight": np.arange(4)}
-    classes = np.array(list("wxyz"))
-    np.savez(tmp_path / "v.npz", features=vectors, labels=labels, classes=classes, **others, **held)  # type: ignore[arg-type]
-    ids = [f"{row:05d}" for row in range(4)]
-    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", ids, list("wxyz"), {})
-    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {ids[1]: Decision("drop", None)})
-    with np.load(tmp_path / "new.npz") as arrays:
-        for key, values in ({"features": vectors, "labels": labels} | others).items():
-            stays = key in ("version", "scale")
-            assert np.array_equal(arrays[key], values if stays else values[[0, 2, 3]]), key
-        for key, values in ({"classes": classes} | held).items():
-            assert np.array_equal(arrays[key], values), key
-        assert arrays["ids"].tolist() == [ids[0], ids[2], ids[3]]
-
-
-def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None:
-    from labelsieve.data.digits import load_digits
-
-    data = load_digits(None).train
-    given = [data.classes[int(label)] for label in data.labels]
-    made_run(tmp_path / "run", "digits", data.ids, given, {data.ids[5]: "0" if given[5] != "0" else "1"})
-    apply_run(tmp_path / "run", tmp_path / "new" / "digits.npz", Policy())
-    found = load_arrays(tmp_path / "new" / "digits.npz")
-    assert found.train.ids == data.ids and found.test is not None and not found.mirror
-    assert int((found.train.labels != data.labels).sum()) == 1
-    with pytest.raises(UsageError, match=r"\.csv or \.npz"):
-        apply_run(tmp_path / "run", tmp_path / "folder", Policy())
 
 
 def test_emptied_classes_and_made_noise_are_told(tmp_path: Path, tree: Path) -> None:

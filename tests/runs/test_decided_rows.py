@@ -15,12 +15,9 @@ from labelsieve.runs.config import Config, override
 from labelsieve.runs.rounds import Carried, Round
 from runs.tiny import arrays_file
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 CLASSES = ("ant", "bee", "cat", "dog")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 def tree(root: Path) -> str:

@@ -17,6 +17,8 @@ from labelsieve.runs.train import begin, drive
 
 from .tiny import contents, to_the_end, whole
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SETTINGS = {
     "network": "small",
     "device": "cpu",
@@ -33,11 +35,6 @@ SETTINGS = {
     "engine.eval_batch": 16,
     "output.checkpoint_seconds": 0,
 }
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 def config_for(source: str, **changes: Any) -> Config:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.api.labels import BadInput
-from labelsieve.data.embeddings import vectors
 from labelsieve.data.noisy_data import Collection, NoisyData, channel_statistics
 from labelsieve.data.pictures.depth import white_for
 from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, is_wide, white_of
+from labelsieve.data.vector_files import vectors
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import Rows
 

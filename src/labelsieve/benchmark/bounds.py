@@ -13,10 +13,14 @@ from typing import Annotated
 import typer
 from torch import Tensor
 
+from labelsieve.data.places import whole_spec
 from labelsieve.method.algorithm import learn
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.small_loss import MixtureCleaner
+from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import Run
+from labelsieve.terminal.console import console
+from labelsieve.terminal.going import going
 
 
 class Known(MixtureCleaner):
@@ -66,11 +70,6 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train with the division that only the truth can make, and print the accuracy it leads to."""
-    from labelsieve.cli.console import console
-    from labelsieve.cli.going import going
-    from labelsieve.data.places import whole_spec
-    from labelsieve.runs.resolve import resolve
-
     config = resolve(whole_spec(data), named=preset, options={"data.noise": noise}, settings=settings or ())
     found = bounded(going(out, config, resume=True), table)
     last = found[-10:]

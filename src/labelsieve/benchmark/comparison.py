@@ -16,6 +16,7 @@ from labelsieve.benchmark.against_cleanlab import CLEANLAB_SCORES
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.terminal.console import console
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,6 @@ def row_of(folds: Path, run: Path) -> Row:
 
 def main(pairs: Annotated[list[str], typer.Argument(help="FOLDS.npz=RUN.json, for each row.")]) -> None:
     """Print the table as Markdown."""
-    from labelsieve.cli.console import console
-
     heads = ("", "cleanlab AP (best of its scores)", "labelsieve AP", "recall", "CPU s", "MiB", "left of cleanlab's error")
     console.print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", markup=False)
     for pair in pairs:

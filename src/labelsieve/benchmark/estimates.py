@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from labelsieve.data.places import whole_spec
 from labelsieve.method.estimate import NoiseEstimate, estimate_noise
 from labelsieve.method.stages import warm_up
 from labelsieve.runs.assemble import parts_for, rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.decide import lambda_by
+from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import settled
+from labelsieve.terminal.console import console
 
 NOISES = ["none", "sym:0.05", "sym:0.2", "sym:0.4", "sym:0.6", "sym:0.8", "pair:0.2", "pair:0.4"]
 
@@ -37,10 +40,6 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """A line for each kind of noise: really wrong, estimated, interval, lambda_u by the rule."""
-    from labelsieve.cli.console import console
-    from labelsieve.data.places import whole_spec
-    from labelsieve.runs.resolve import resolve
-
     console.print("noise      really wrong  estimated  interval          lambda_u")
     for spec in noise or NOISES:
         options = {"data.noise": spec, "data.limit": limit, "seed": seed}

@@ -17,12 +17,18 @@ import torch
 import typer
 from torch import Tensor
 
+from labelsieve.data.places import whole_spec
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config
+from labelsieve.runs.resolve import resolve
 from labelsieve.runs.run import Run
+from labelsieve.runs.train import drive
+from labelsieve.terminal.console import console
+from labelsieve.terminal.going import going
+from labelsieve.terminal.progress import line
 
 # name -> settings of the judge, and of what it is taught and shown
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -138,13 +144,6 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train a run with all judges beside it, and print how they rank."""
-    from labelsieve.cli.console import console
-    from labelsieve.cli.going import going
-    from labelsieve.cli.progress import line
-    from labelsieve.data.places import whole_spec
-    from labelsieve.runs.resolve import resolve
-    from labelsieve.runs.train import drive
-
     config: Config = resolve(whole_spec(data), named=preset, options={"data.noise": noise}, settings=settings or ())
     run = going(out, config, resume=True)
     study = Study(run, table)

@@ -184,7 +184,7 @@ def main(
     until: Annotated[int | None, typer.Option(help="Rank as if the run had ended after so many epochs.")] = None,
 ) -> None:
     """Train once for each noise and seed, and print the candidates' mean average precision, best first."""
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     out.mkdir(parents=True, exist_ok=True)
     table: dict[str, list[float]] = {}

@@ -57,11 +57,11 @@ def apply(
     data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
 ) -> None:
     """Write RUN's data again with corrected labels. The original stays as it is; changes.csv says what changed and why."""
-    from labelsieve.cli.console import console
     from labelsieve.data.sources import source_at
     from labelsieve.errors import UsageError, suggest
     from labelsieve.issues.policy import Policy, read_decisions
     from labelsieve.runs.apply import apply_run, logged
+    from labelsieve.terminal.console import console
 
     if out is None:
         raise UsageError("no place is named; add --out DIR or --out FILE")

@@ -1,14 +1,21 @@
 """`labelsieve bench`: the speed of this machine, and how near an epoch comes to the network's own limit."""
 
-import json
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labelsieve.cli.figures_file import check_json
+from labelsieve.cli.figures_file import check_json, write_json
 from labelsieve.cli.picture_options import Settings
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from labelsieve.benchmark.large import Profile
+    from labelsieve.benchmark.speed import Bench
 
 
 def bench(
@@ -31,18 +38,13 @@ def bench(
     if profile is not None:
         say_profile(profile, device, network, samples, settings, json_file)
         return
-    from dataclasses import asdict
-
-    from rich.table import Table
-
     from labelsieve.benchmark.speed import made_rows, measure
-    from labelsieve.cli.console import console
     from labelsieve.engine.device import choose_device
-    from labelsieve.runs import atomic
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.presets import cifar10_sym
     from labelsieve.runs.resolve import parse_settings
     from labelsieve.runs.validate import validate, validate_for
+    from labelsieve.terminal.console import console
 
     cuda = choose_device(device).type == "cuda"
     count = samples or (50_000 if cuda else 2_000)
@@ -52,40 +54,50 @@ def bench(
     rows = made_rows(count, classes, (3, 32, 32))
     validate_for(config, rows.data)
     result = measure(config, rows, count // 2, console.print, began=began)
-    table = Table(title=f"labelsieve bench: {config.network}, {result.device}", title_justify="left")
-    table.add_column("what")
-    table.add_column("figure", justify="right")
-    table.add_row("ceiling: images/s trained (4 batches)", f"{result.ceiling['trained']:,.0f}")
-    table.add_row("ceiling: images/s inferred (6 batches)", f"{result.ceiling['inferred']:,.0f}")
-    for name, seconds in result.parts_s.items():
-        table.add_row(name, f"{seconds:.3f} s")
-    table.add_row(f"CPC epoch, |X| = {count // 2:,} of {count:,}", f"{result.epoch_s:.3f} s")
-    table.add_row("engine_fraction", f"{result.engine_fraction:.3f}")
-    table.add_row("first step after the command", f"{result.startup_s:.1f} s")
+    say_speed(result)
+    write_json(json_file, asdict(result))
+
+
+def say_speed(result: "Bench") -> None:
+    from labelsieve.terminal.console import console
+
+    shape = result.shape
+    rows = {
+        "ceiling: images/s trained (4 batches)": f"{result.ceiling['trained']:,.0f}",
+        "ceiling: images/s inferred (6 batches)": f"{result.ceiling['inferred']:,.0f}",
+        **{name: f"{seconds:.3f} s" for name, seconds in result.parts_s.items()},
+        f"CPC epoch, |X| = {shape['labelled']:,} of {shape['samples']:,}": f"{result.epoch_s:.3f} s",
+        "engine_fraction": f"{result.engine_fraction:.3f}",
+        "first step after the command": f"{result.startup_s:.1f} s",
+    }
     if result.peak_gib is not None:
-        table.add_row("peak device memory", f"{result.peak_gib:.2f} GiB")
-    console.print(table)
-    if json_file is not None:
-        atomic.write_text(json_file, json.dumps(asdict(result), indent=1) + "\n")
+        rows["peak device memory"] = f"{result.peak_gib:.2f} GiB"
+    console.print(two_columns(f"labelsieve bench: {shape['network']}, {result.device}", ("what", "figure"), rows))
+
+
+def two_columns(title: str, header: tuple[str, str], rows: Mapping[str, str]) -> "Table":
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    table.add_column(header[0])
+    table.add_column(header[1], justify="right")
+    for words, figure in rows.items():
+        table.add_row(words, figure)
+    return table
 
 
 def say_profile(
     name: str, device: str, network: str | None, samples: int | None, settings: list[str] | None, json_file: Path | None
 ) -> None:
     """One step at a large size, apart and together, on made pictures that lie on the host."""
-    from dataclasses import asdict
-
-    from rich.table import Table
-
     from labelsieve.benchmark.large import mapped_rows, profile
-    from labelsieve.cli.console import console
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
-    from labelsieve.runs import atomic
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.presets import clothing1m
     from labelsieve.runs.resolve import parse_settings
     from labelsieve.runs.validate import validate
+    from labelsieve.terminal.console import console
 
     if name != "large":
         raise UsageError(f'there is no profile "{name}"; there is one: large')
@@ -98,22 +110,22 @@ def say_profile(
     with mapped_rows(samples or (6144 if cuda else 96), 14, side) as rows:
         found = profile(config, rows, steps, console.print)
     batch = config.training.batch
-    seen = f"{config.views.crop or side} of {side} px, batch {batch} + {batch}"
-    table = Table(title=f"{found.network}, {seen}, {found.device}", title_justify="left")
-    table.add_column("a step")
-    table.add_column("ms", justify="right")
-    for words, value in (
-        ("the networks alone (step time)", found.step_ms),
-        ("views, made on the device", found.views_ms),
-        ("pictures, host to device", found.fetch_ms),
-        ("views and pictures (data time)", found.data_ms),
-        ("together, as training runs it", found.together_ms),
-        ("of that, waiting for pictures", found.waiting_ms),
-    ):
-        table.add_row(words, f"{value:.2f}")
-    console.print(table)
+    say_step(found, f"{config.views.crop or side} of {side} px, batch {batch} + {batch}")
+    write_json(json_file, asdict(found) | {"data_ms": found.data_ms, "waiting_ms": found.waiting_ms, "waits": found.waits})
+
+
+def say_step(found: "Profile", seen: str) -> None:
+    from labelsieve.terminal.console import console
+
+    rows = {
+        "the networks alone (step time)": found.step_ms,
+        "views, made on the device": found.views_ms,
+        "pictures, host to device": found.fetch_ms,
+        "views and pictures (data time)": found.data_ms,
+        "together, as training runs it": found.together_ms,
+        "of that, waiting for pictures": found.waiting_ms,
+    }
+    figures = {words: f"{value:.2f}" for words, value in rows.items()}
+    console.print(two_columns(f"{found.network}, {seen}, {found.device}", ("a step", "ms"), figures))
     console.print(f"evidence: {found.gathered_per_s:,.0f} pictures/s")
     console.print("the step waits for its pictures" if found.waits else "the step does not wait for its pictures")
-    if json_file is not None:
-        facts = asdict(found) | {"data_ms": found.data_ms, "waiting_ms": found.waiting_ms, "waits": found.waits}
-        atomic.write_text(json_file, json.dumps(facts, indent=1) + "\n")

@@ -1,12 +1,11 @@
 """`labelsieve bench-cleanlab DATA --noise SPEC`: who ranks wrong labels better on the same data and network, at what cost."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from labelsieve.cli.figures_file import check_json
+from labelsieve.cli.figures_file import check_json, write_json
 from labelsieve.cli.picture_options import Settings
 
 
@@ -26,11 +25,10 @@ def bench_cleanlab(
 ) -> None:
     """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
     from labelsieve.benchmark.against_cleanlab import Task, compare
-    from labelsieve.cli.console import console
     from labelsieve.data.places import whole_spec
-    from labelsieve.runs import atomic
     from labelsieve.runs.assemble import rows_for
     from labelsieve.runs.resolve import resolve
+    from labelsieve.terminal.console import console
 
     check_json(json_file)
     options = {"data.limit": limit, "network": network, "training.epochs": epochs, "device": device}
@@ -44,9 +42,9 @@ def bench_cleanlab(
     rows = []
     for spec, config in planned:
         rows.append({"noise": spec} | compare(Task(config, folds, fold_epochs), quick, console.print))
-        if json_file is not None:  # after every seed: what was measured is not lost with what comes after it
-            facts = {"data": data, "limit": limit, "quick": quick, "folds": folds, "fold_epochs": fold_epochs, "rows": rows}
-            atomic.write_text(json_file, json.dumps(facts, indent=1) + "\n")
+        # After every seed: what was measured is not lost with what comes after it.
+        facts = {"data": data, "limit": limit, "quick": quick, "folds": folds, "fold_epochs": fold_epochs, "rows": rows}
+        write_json(json_file, facts)
     say(rows)
 
 
@@ -55,7 +53,7 @@ def say(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from labelsieve.benchmark.against_cleanlab import lost, means
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     title = "means over seeds; best AP: of the best of its scores, which only the true labels tell"
     table = Table(title=title, title_justify="left")

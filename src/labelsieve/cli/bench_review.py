@@ -1,13 +1,12 @@
 """`labelsieve bench-review DATA --noise SPEC`: rounds of review against one long one, with a scripted reviewer."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from labelsieve.cli.figures_file import check_json
+from labelsieve.cli.figures_file import check_json, write_json
 from labelsieve.cli.picture_options import Settings
 
 HEADS = {"left_suggested": "left, suggestions followed", "accuracy": "accuracy, %"}
@@ -32,10 +31,9 @@ def bench_review(
     import tempfile
 
     from labelsieve.benchmark.review_study import compare
-    from labelsieve.cli.console import console
     from labelsieve.data.places import whole_spec
-    from labelsieve.runs import atomic
     from labelsieve.runs.resolve import resolve
+    from labelsieve.terminal.console import console
 
     check_json(json_file)
     plans = [decisions_of(text) for text in plan or ["200,200", "400"]]
@@ -48,9 +46,8 @@ def bench_review(
             with tempfile.TemporaryDirectory() as place:
                 for found in compare(config, plans, Path(place), console.print):
                     rows.append({"noise": spec} | found)
-                    if json_file is not None:  # at once: what was measured is not lost with what comes after it
-                        facts = {"data": data, "limit": limit, "epochs": config.training.epochs, "rows": rows}
-                        atomic.write_text(json_file, json.dumps(facts, indent=1) + "\n")
+                    # At once: what was measured is not lost with what comes after it.
+                    write_json(json_file, {"data": data, "limit": limit, "epochs": config.training.epochs, "rows": rows})
     say(rows)
 
 
@@ -70,7 +67,7 @@ def say(rows: Sequence[dict[str, Any]]) -> None:
     """Means over seeds, a line for each noise and plan."""
     from rich.table import Table
 
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     table = Table(title="means over seeds", title_justify="left")
     names = ("wrong", "found", "left", "left_suggested", "accuracy")

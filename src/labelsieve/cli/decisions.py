@@ -27,9 +27,9 @@ def decisions(
     reviewer: Annotated[str | None, typer.Option(help="Who decided, where the file does not say; default: you.")] = None,
 ) -> None:
     """Show what was decided about RUN's labels, hand it on with --to, or bring decisions in with --from."""
-    from labelsieve.cli.console import console
     from labelsieve.errors import UsageError
     from labelsieve.exports.decisions import export_decisions, import_decisions
+    from labelsieve.terminal.console import console
 
     if to is not None and source is not None:
         raise UsageError("--to and --from exclude each other; give one")
@@ -61,13 +61,13 @@ def now() -> str:
 
 def say_decisions(run: Path) -> None:
     """By reviewer and action, then conflicts, then the rounds so far."""
-    from labelsieve.cli.console import console
-    from labelsieve.cli.rounds import say_rounds
     from labelsieve.decisions.log import DecisionLog
     from labelsieve.decisions.settling import said
     from labelsieve.decisions.state import states
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.rounds import round_of, rounds
+    from labelsieve.terminal.console import console
+    from labelsieve.terminal.rounds import say_rounds
 
     folder = RunFolder.open(run)
     log = DecisionLog(run)
@@ -91,8 +91,8 @@ def say_decisions(run: Path) -> None:
 def say_table(standing: "list[Decision]") -> None:
     from rich.table import Table
 
-    from labelsieve.cli.console import console
     from labelsieve.decisions.decision import ACTIONS, CLEAR
+    from labelsieve.terminal.console import console
 
     shown = [action for action in ACTIONS if action != CLEAR]
     table = Table()

@@ -14,11 +14,11 @@ def demo(
 ) -> None:
     """Digits with 40 % wrong labels: plain training against labelsieve."""
     from labelsieve.benchmark.demo import METHODS, NAMES, demo_config, report, summarise
-    from labelsieve.cli.console import console
-    from labelsieve.cli.going import going
-    from labelsieve.cli.progress import Stopper, follow
     from labelsieve.report.demo import demo_page
     from labelsieve.runs import atomic
+    from labelsieve.terminal.console import console
+    from labelsieve.terminal.going import going
+    from labelsieve.terminal.progress import Stopper, follow
 
     runs, stopper = {}, Stopper()
     for method in METHODS:
@@ -39,7 +39,7 @@ def say(summary: dict[str, dict[str, float | None]]) -> None:
     from rich.table import Table
 
     from labelsieve.benchmark.demo import NAMES
-    from labelsieve.cli.console import console
+    from labelsieve.terminal.console import console
 
     table = Table(title="digits, 40 % symmetric noise: test accuracy, and the wrong labels found", title_justify="left")
     for head in ("", "last", "best", "AUC", "precision", "recall"):

@@ -6,9 +6,9 @@ def doctor() -> None:
     import torch
     from rich.table import Table
 
-    from labelsieve.cli.console import console
     from labelsieve.engine.device import choose_device, usable_cores
     from labelsieve.runs.environment import EXTRAS, describe, environment, installed
+    from labelsieve.terminal.console import console
 
     device = choose_device("auto")
     facts = environment(device)

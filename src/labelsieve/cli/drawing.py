@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from labelsieve.cli.console import console
 from labelsieve.reproduce.figure_files import draw_all, folders_in, groups_of
+from labelsieve.terminal.console import console
 
 
 def draw(paths: Sequence[Path], out: Path | None) -> None:

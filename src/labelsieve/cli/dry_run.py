@@ -4,14 +4,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from labelsieve.cli.console import console
-from labelsieve.cli.looking import Looking
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
 from labelsieve.runs.assemble import prior_for, recipe_for, rows_for
 from labelsieve.runs.config import Config, to_yaml
 from labelsieve.runs.own import Watch, check_names, check_place, picture_options
 from labelsieve.runs.train import settled
+from labelsieve.terminal.console import console
+from labelsieve.terminal.looking import Looking
 
 
 def say_plan(config: Config, out: Path | None) -> None:

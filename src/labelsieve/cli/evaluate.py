@@ -2,11 +2,21 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from labelsieve.cli.picture_options import Said, reads_data
+
+WORDS = {
+    "first": "network 1",
+    "second": "network 2",
+    "both": "both networks",
+    "both_top5": "both networks, among their first five",
+    "prototypes_first": "prototypes of network 1",
+    "prototypes_second": "prototypes of network 2",
+    "prototypes": "both networks' prototypes",
+}
 
 
 @reads_data("image_column", "label_column", "id_column", "root", "encoding")
@@ -25,40 +35,37 @@ def evaluate(
     DATA are read as the run's own were, by usual names where a column is not there; options say otherwise.
     """
     from rich.console import Console
-    from rich.table import Table
 
-    from labelsieve.cli.console import console
-    from labelsieve.cli.looking import Looking
     from labelsieve.runs.evaluate import evaluate_model
-    from labelsieve.runs.findings import things_of
+    from labelsieve.terminal.looking import Looking
 
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         result = evaluate_model(run, data, device, watch.progress, said.of_data("evaluate"))
     if as_json:
         typer.echo(json.dumps(result))
-        return
-    words = {
-        "first": "network 1",
-        "second": "network 2",
-        "both": "both networks",
-        "both_top5": "both networks, among their first five",
-        "prototypes_first": "prototypes of network 1",
-        "prototypes_second": "prototypes of network 2",
-        "prototypes": "both networks' prototypes",
-    }
+    else:
+        say_result(result)
+
+
+def say_result(result: dict[str, Any]) -> None:
+    """What `evaluate_model` gives, in words."""
+    from rich.table import Table
+
+    from labelsieve.runs.findings import things_of
+    from labelsieve.terminal.console import console
+
+    things = things_of(result["data"])
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in result["accuracy"].items():
-        table.add_row(words[name], f"{value:.2f} %")
+        table.add_row(WORDS[name], f"{value:.2f} %")
     what = "labelled" if result["split"] == "all" else result["split"]
-    console.print(f"accuracy on {result['pictures']} {what} {things_of(result['data'])} of {result['data']}")
+    console.print(f"accuracy on {result['pictures']} {what} {things} of {result['data']}")
     console.print(table)
     for name, found in result["also"].items():
-        console.print(f"accuracy on {name}: " + ", ".join(f"{words[key]} {value:.2f} %" for key, value in found.items()))
+        console.print(f"accuracy on {name}: " + ", ".join(f"{WORDS[key]} {value:.2f} %" for key, value in found.items()))
     if result["also_left_out"]:
         console.print(f"left out of {', '.join(result['also'])}: {result['also_left_out']:,} unreadable pictures", style="yellow")
     if result["left_out"]:
         console.print(f"left out: {result['left_out']:,} pictures that could not be read", style="yellow")
     if result["trained_on"]:
-        console.print(
-            f"note: the run was trained on these very {things_of(result['data'])}, and their labels may be wrong", style="yellow"
-        )
+        console.print(f"note: the run was trained on these very {things}, and their labels may be wrong", style="yellow")

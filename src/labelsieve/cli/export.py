@@ -13,8 +13,8 @@ def export(
     pixels: Annotated[str, typer.Option(help="Of a model's input: uint8 or float32, 0 to 255 either way.")] = "uint8",
 ) -> None:
     """Hand RUN on to another program; a model is run and compared before it is kept."""
-    from labelsieve.cli.console import console
     from labelsieve.exports.export import export_run
+    from labelsieve.terminal.console import console
 
     done = export_run(run, to, out, pixels)
     console.print(f"{done.path}: {done.words}")

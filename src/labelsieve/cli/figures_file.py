@@ -1,6 +1,8 @@
-"""The file that `--json` names: checked before anything is measured, which takes minutes."""
+"""The file that `--json` names: checked before anything is measured, which takes minutes; and written."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 
 def check_json(path: Path | None) -> None:
@@ -19,3 +21,11 @@ def check_json(path: Path | None) -> None:
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         what = "cannot be written to" if folder.is_dir() else "does not exist"
         raise UsageError(f"--json {path}: the folder {folder} {what}; make it so, or choose another file")
+
+
+def write_json(path: Path | None, facts: dict[str, Any]) -> None:
+    """The figures, where a file is named for them."""
+    from labelsieve.runs import atomic
+
+    if path is not None:
+        atomic.write_text(path, json.dumps(facts, indent=1) + "\n")

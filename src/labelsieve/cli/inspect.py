@@ -11,6 +11,7 @@ from labelsieve.cli.picture_options import Said, reads_data
 if TYPE_CHECKING:
     from labelsieve.data.inspection import Inspection
     from labelsieve.data.pictures.options import PictureOptions
+    from labelsieve.data.web_inspection import WebInspection
     from labelsieve.nets.choice import Choice
     from labelsieve.runs.presets import Settings
 
@@ -33,16 +34,16 @@ def inspect(
 
     from rich.console import Console
 
-    from labelsieve.cli.console import console
-    from labelsieve.cli.looking import Looking
     from labelsieve.data.inspection import inspection, known_source
     from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.engine.device import choose_device
-    from labelsieve.errors import ToolError, UsageError
+    from labelsieve.errors import ToolError
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.folder import refuse_run
     from labelsieve.runs.own import picture_options, sized_for
     from labelsieve.runs.presets import LITTLE_MIXING
+    from labelsieve.terminal.console import console
+    from labelsieve.terminal.looking import Looking
 
     refuse_run(data)
     options = sized_for(picture_options(override(Config(), said.of_data("inspect")).pictures), device)
@@ -50,11 +51,7 @@ def inspect(
     path = known_source(data, options)
     name, _, place = str(path).partition(":")
     if isinstance(path, str) and name in WEBSETS:
-        if noise is not None:
-            raise UsageError(
-                f"--noise checks labels for sets that are read whole, not for {name}, whose labels are noisy already"
-            )
-        say_web_set(name, place, options, as_json)
+        say_web_set(name, place, options, noise, as_json)
         return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)
@@ -65,15 +62,20 @@ def inspect(
         typer.echo(json.dumps(found.as_dict() | training | changed, ensure_ascii=False, default=str))
     else:
         little = ", Beta(0.5, 0.5), weak views" if mixing == LITTLE_MIXING else ""
-        told = replace(found, network=f"{choice.name} ({choice.why}), batches of {batch}{little}")
-        for line in told.lines():
-            console.print(line, style="yellow" if line.startswith("warning:") else None)
+        say(replace(found, network=f"{choice.name} ({choice.why}), batches of {batch}{little}"))
         if changed:
             share = 100 * changed["labels_changed"] / found.samples
             console.print(f"noise {noise}: {changed['labels_changed']:,} of {found.samples:,} labels differ ({share:.2f} %)")
     classes_found = sum(1 for count in found.training.values() if count)
     if classes_found < 2:
         raise ToolError(f"{data}: {classes_found} class(es) with readable training pictures; training needs at least two")
+
+
+def say(found: "Inspection | WebInspection") -> None:
+    from labelsieve.terminal.console import console
+
+    for line in found.lines():
+        console.print(line, style="yellow" if line.lstrip().startswith("warning:") else None)
 
 
 def would_train(path: "Path | str", found: "Inspection", noise: str | None, cuda: bool) -> "tuple[Choice, int, Settings]":
@@ -91,20 +93,20 @@ def would_train(path: "Path | str", found: "Inspection", noise: str | None, cuda
     return choice, batch_for(found.shape, found.samples), mixing
 
 
-def say_web_set(name: str, place: str, options: "PictureOptions", as_json: bool) -> None:
+def say_web_set(name: str, place: str, options: "PictureOptions", noise: str | None, as_json: bool) -> None:
     """What is there of a large set, by its lists; ends in an error where something is missing."""
-    from labelsieve.cli.console import console
     from labelsieve.data.web_inspection import web_inspection
     from labelsieve.errors import ToolError, UsageError
 
+    if noise is not None:
+        raise UsageError(f"--noise checks labels for sets that are read whole, not for {name}, whose labels are noisy already")
     if not place:
         raise UsageError(f'{name} needs a place: write "{name}:PATH", the folder with its official files')
     found = web_inspection(name, Path(place), options)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), ensure_ascii=False, default=str))
     else:
-        for line in found.lines():
-            console.print(line, style="yellow" if "warning:" in line else None)
+        say(found)
     if not found.is_whole:
         gone = sum(split.listed - split.there for split in found.splits)
         what = f"{', '.join(found.missing)} missing" if found.missing else f"{gone:,} listed pictures missing"

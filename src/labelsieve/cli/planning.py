@@ -6,8 +6,6 @@ from pathlib import Path
 
 from rich.table import Table as Grid
 
-from labelsieve.cli.console import console
-from labelsieve.cli.durations import parse_duration, say_duration
 from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.data.sources import source_at
 from labelsieve.engine.device import choose_device
@@ -18,6 +16,8 @@ from labelsieve.reproduce.speed import H200, TINY, Speed, from_bench, from_runs,
 from labelsieve.reproduce.sweep import read_sweep, refuse_other_sweep
 from labelsieve.reproduce.tasks import NEEDS_PATH, Places, Settings, Task, lacks, tasks_for
 from labelsieve.runs.lengths import epochs_of
+from labelsieve.terminal.console import console
+from labelsieve.terminal.durations import parse_duration, say_duration
 
 DATA = {
     "cifar10": "CIFAR-10, python version: cifar-10-python.tar.gz, packed or unpacked; --data cifar10:PATH",

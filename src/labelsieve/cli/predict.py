@@ -2,20 +2,28 @@
 
 import os
 import sys
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from labelsieve.cli.picture_options import Said, reads_data
 
+if TYPE_CHECKING:
+    from labelsieve.runs.new_samples import NewSamples
+    from labelsieve.runs.predict import Lines, Predicted
+
+
+@reads_data("image_column", "id_column", "root", "encoding")
 def predict(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     paths: Annotated[
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            help="Picture files and folders of them; for a run on vectors: .npz, .npy, .parquet files. A dash: their names come "
+            help="Picture files and folders of them, or data as train reads them: tables, saved data sets, Parquet files with "
+            "pictures in them, .npz arrays; for a run on vectors: .npz, .npy, .parquet files. A dash: their names come "
             "from standard input, one a line or, as `find -print0` writes them, with zero bytes between.",
         ),
     ],
@@ -26,17 +34,19 @@ def predict(
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Pictures that are looked at in one go.")] = 256,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    *,
+    said: Said,
 ) -> None:
-    """Classify pictures or vectors: both networks' probabilities, averaged. What cannot be read gets a line that says why."""
-    from rich.console import Console
+    """Classify pictures or vectors: both networks' probabilities, averaged. What cannot be read gets a line that says why.
 
-    from labelsieve.data.pictures.unlabelled import find_pictures
+    Labels are not needed, nor read. Rows of data sets go by their ids, of every split.
+    """
     from labelsieve.engine.device import choose_device
-    from labelsieve.errors import ToolError, UsageError
-    from labelsieve.runs import atomic
+    from labelsieve.errors import UsageError
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.model import load_model
-    from labelsieve.runs.predict import FORMATS, Predicted, find_vectors, predictions, vector_predictions
+    from labelsieve.runs.new_samples import find_samples
+    from labelsieve.runs.predict import FORMATS, predictions
     from labelsieve.runs.validate import choice
 
     form = form or form_of(out)
@@ -46,50 +56,66 @@ def predict(
     paths = with_piped(paths)
     model = load_model(run, choose_device(device))
     shown = min(top, len(model.classes))
-    vectors = len(model.shape) == 1
-    if vectors:
-        rows = find_vectors(model, RunFolder.open(run).read_config(), paths)
-        count, kind, answers, ignored = len(rows), "vectors", vector_predictions(model, rows, shown, batch), Counter[str]()
-    else:
-        refuse_arrays(paths)
-        found = find_pictures(paths)
-        count, kind, answers, ignored = len(found), "pictures", predictions(model, found, shown, batch), found.ignored
-    aside = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
-    broken: list[Predicted] = []
+    found = find_samples(model, RunFolder.open(run).read_config(), paths, said.of_data("predict"))
+    answers = predictions(model, found.chunks, shown, batch)
+    Writing(found, FORMATS[form](shown, found.key)).to(out, answers)
 
-    def write(stream) -> None:  # type: ignore[no-untyped-def]
-        lines = FORMATS[form](shown, "id" if vectors else "path")
-        stream.write(lines.header())
+
+class Writing:
+    """Predictions on their way to a file or standard output; how far they are, and what could not be read, is said beside."""
+
+    def __init__(self, found: "NewSamples", lines: "Lines") -> None:
+        from rich.console import Console
+
+        self.found, self.lines = found, lines
+        self.broken: list[Predicted] = []
+        self.aside = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+    def to(self, out: Path | None, answers: "Iterable[list[Predicted]]") -> None:
+        """All answers, then what was noticed; a `ToolError` where there is not a single answer."""
+        from labelsieve.runs import atomic
+
+        def write_file(draft: Path) -> None:
+            with draft.open("w", encoding="utf-8", newline="") as stream:
+                self._write(stream, answers)
+            self._refuse_nothing()  # or an --out without a single answer would stand in the way of the next try
+
+        for note in self.found.notes:
+            self.aside.print(f"note: {note}")
+        if out is None:
+            sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
+            self._write(sys.stdout, answers)
+        else:
+            atomic.write_file(out, write_file)
+        self._tell()
+        self._refuse_nothing()
+
+    def _write(self, stream: TextIO, answers: "Iterable[list[Predicted]]") -> None:
+        stream.write(self.lines.header())
         done = 0
         for some in answers:
-            for one in some:
-                stream.write(lines.line(one))
-                if one.error is not None:
-                    broken.append(one)
+            stream.writelines(map(self.lines.line, some))
             stream.flush()
+            self.broken += (one for one in some if one.error is not None)
             done += len(some)
-            if done < count:
-                aside.print(f"{done:,} of {count:,} {kind}")
+            if done < self.found.count:
+                self.aside.print(f"{done:,} of {self.found.count:,} {self.found.things}")
 
-    def write_file(draft: Path) -> None:
-        with draft.open("w", encoding="utf-8", newline="") as stream:
-            write(stream)
-        refuse_nothing()  # or an --out without a single answer would stand in the way of the next try
+    def _tell(self) -> None:
+        for what, times in self.found.ignored.items():
+            self.aside.print(f"passed over: {what}: {times:,}")
+        if self.broken:
+            self.aside.print(
+                f"{len(self.broken):,} of {self.found.count:,} {self.found.things} could not be read; see the column error",
+                style="yellow",
+            )
 
-    def refuse_nothing() -> None:
-        if len(broken) == count:
-            raise ToolError(f"{broken[0].path}: {broken[0].error}; none of the {count} pictures could be read")
+    def _refuse_nothing(self) -> None:
+        from labelsieve.errors import ToolError
 
-    if out is None:
-        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
-        write(sys.stdout)
-    else:
-        atomic.write_file(out, write_file)
-    for what, times in ignored.items():
-        aside.print(f"passed over: {what}: {times:,}")
-    if broken:
-        aside.print(f"{len(broken):,} of {count:,} pictures could not be read; see the column error", style="yellow")
-    refuse_nothing()
+        if len(self.broken) == self.found.count:
+            first, things = self.broken[0], self.found.things
+            raise ToolError(f"{first.path}: {first.error}; none of the {self.found.count} {things} could be read")
 
 
 def with_piped(paths: list[Path]) -> list[Path]:
@@ -116,15 +142,3 @@ def form_of(out: Path | None) -> str:
     if out.suffix.lower() not in endings:
         raise UsageError(f"{out}: predictions are written as CSV or JSON lines; name a .csv or .jsonl file, or add --format")
     return endings[out.suffix.lower()]
-
-
-def refuse_arrays(paths: list[Path]) -> None:
-    """Arrays of pictures are a data set with labels, which `evaluate` reads; here they would pass for broken pictures."""
-    from labelsieve.errors import UsageError
-
-    for path in paths:
-        if path.suffix.lower() in (".npz", ".npy", ".parquet"):
-            raise UsageError(
-                f"{path}: this run's model looks at pictures, which `predict` reads from picture files and folders; write "
-                f"them as such, or measure on labelled arrays with `labelsieve evaluate`"
-            )

@@ -14,8 +14,8 @@ def presets(
     """List presets, or show one."""
     from rich.table import Table
 
-    from labelsieve.cli.console import console
     from labelsieve.runs.presets import PRESETS, VARIANTS, describe, preset
+    from labelsieve.terminal.console import console
 
     if keys:
         say_keys()
@@ -43,9 +43,9 @@ def say_keys() -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from labelsieve.cli.console import console
     from labelsieve.runs.config import Config, dotted_keys, type_name, value_at
     from labelsieve.runs.setting_words import setting_words
+    from labelsieve.terminal.console import console
 
     table = Table(box=None, pad_edge=False)
     for head in ("setting", "default", "what it is"):

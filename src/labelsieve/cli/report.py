@@ -14,12 +14,12 @@ def report(
     data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
 ) -> None:
     """Write a page on RUN: noise overall and by class, suspicious pictures, what to expect of checking, curves, settings."""
-    from labelsieve.cli.console import console
     from labelsieve.data.sources import source_at
     from labelsieve.report.run import run_page
     from labelsieve.runs import atomic
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.reporting import run_report
+    from labelsieve.terminal.console import console
 
     place = RunFolder.open(run).report if out is None else out
     refuse_other_files(place)

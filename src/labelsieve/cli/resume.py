@@ -15,11 +15,11 @@ def resume(
     time_limit: TimeLimit = None,
 ) -> None:
     """Go on with RUN; on the same machine the result is the one an unbroken run gives."""
-    from labelsieve.cli.durations import parse_duration
-    from labelsieve.cli.going import finish
-    from labelsieve.cli.looking import Looking
     from labelsieve.data.sources import source_at
     from labelsieve.runs.train import take_up
+    from labelsieve.terminal.durations import parse_duration
+    from labelsieve.terminal.going import finish
+    from labelsieve.terminal.looking import Looking
 
     seconds = parse_duration(time_limit) if time_limit else None
     with Looking().shown() as watch:

@@ -19,12 +19,11 @@ def review(
     data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
 ) -> None:
     """Check RUN's suspicious labels on a local page. Each decision is on the disk before the page calls it saved."""
-    import getpass
     import webbrowser
     from importlib.util import find_spec
 
-    from labelsieve.cli.console import console
     from labelsieve.errors import ToolError
+    from labelsieve.terminal.console import console
 
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ToolError('review needs the packages fastapi and uvicorn; get them with: pip install "labelsieve[review]"')
@@ -32,18 +31,9 @@ def review(
     from labelsieve.review.serving import address, is_loopback, listen, serve
     from labelsieve.review.token import run_token
 
-    source = None
-    if data is not None:
-        from labelsieve.data.sources import source_at
-
-        source = source_at(data)
-    opened = open_review(run, source)
+    opened = open_review(run, source_of(data))
     token, listener = run_token(run), listen(host, port)
     place = address(host, listener.getsockname()[1], token)
-    try:
-        who = reviewer or getpass.getuser()
-    except (OSError, KeyError):  # a user without a name
-        who = "reviewer"
 
     def ready() -> None:
         issues = int(opened.table.is_issue.sum())
@@ -60,4 +50,22 @@ def review(
         if not no_browser:
             webbrowser.open(place)
 
-    serve(opened, listener, token, who, host, ready)
+    serve(opened, listener, token, reviewer or login(), host, ready)
+
+
+def source_of(data: str | None) -> str | None:
+    """The data as a source, where some are named; finding out what they are takes torch."""
+    if data is None:
+        return None
+    from labelsieve.data.sources import source_at
+
+    return source_at(data)
+
+
+def login() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        return "reviewer"

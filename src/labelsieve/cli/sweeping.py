@@ -8,11 +8,7 @@ from pathlib import Path
 
 from rich.table import Table as Grid
 
-from labelsieve.cli.console import console
-from labelsieve.cli.durations import parse_duration
-from labelsieve.cli.looking import Looking
 from labelsieve.cli.planning import Asked, Planned, planned, say_time
-from labelsieve.cli.progress import Stopper, follow
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Table
 from labelsieve.reproduce.held import held
@@ -23,6 +19,10 @@ from labelsieve.reproduce.tasks import Task
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.train import Progress, Run
+from labelsieve.terminal.console import console
+from labelsieve.terminal.durations import parse_duration
+from labelsieve.terminal.looking import Looking
+from labelsieve.terminal.progress import Stopper, follow
 
 
 def carry_out(asked: Asked) -> int:

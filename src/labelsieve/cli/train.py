@@ -84,10 +84,10 @@ def train(
     ] = False,
 ) -> None:
     """Train on DATA and find its wrong labels."""
-    from labelsieve.cli.durations import parse_duration
-    from labelsieve.cli.going import finish, going
     from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
+    from labelsieve.terminal.durations import parse_duration
+    from labelsieve.terminal.going import finish, going
 
     options = said.options | {
         "method": method,

@@ -81,6 +81,19 @@ def read_arrays(path: Path | None, skip_unlabelled: bool = False, white: int | N
     return Loaded(collection, held.get("val"), (*notes, *rows.notes))
 
 
+def new_pictures(path: Path, white: int | None = None) -> tuple[tuple[str, ...], Tensor]:
+    """Ids (N,) and pictures uint8 (N, C, H, W) of an .npz that needs no labels; without ids, the rows are numbered as above."""
+    arrays = read_npz(path)
+    key = keys_by_role(arrays, path).get("values")
+    if key is None:
+        raise nothing_found(arrays, path)
+    pictures = _pictures(arrays, [key], path, white)[0][key]
+    ids = _ids(arrays, len(pictures), path)
+    if len(ids) != len(pictures):
+        raise ToolError(f"{path}: {len(ids)} ids for {len(pictures)} pictures; write one for each")
+    return ids, pictures
+
+
 def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:
     """Which key holds what; one that is like a known name is an error. Others, such as file names, are not used."""
     found = keys_by_role(arrays, path)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from labelsieve.decisions.decision import Decision, parse
 from labelsieve.decisions.locks import hold
+from labelsieve.disk import flush
 from labelsieve.errors import ToolError
 
 NAME = "decisions.jsonl"
@@ -83,7 +84,7 @@ class DecisionLog:
                 raise OSError("it is no plain file")
             hold(handle, lock)
             if new and flags & os.O_CREAT:
-                _flush_folder(self.path.parent)
+                flush(self.path.parent)  # so that the new file's name outlives a power cut, too
             yield handle
         except OSError as error:
             raise self._refused(error) from None
@@ -133,12 +134,3 @@ class DecisionLog:
             f"{self.path}: could not be written or read ({error.strerror or error}); free some space or make the folder "
             f"writable, and decide again: what was saved before is whole"
         )
-
-
-def _flush_folder(path: Path) -> None:
-    """So that the new file's name outlives a power cut, too."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,12 +1,9 @@
 """What a run found goes in, its page comes out. Every number on it is one that was measured or, where it says so, estimated."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from labelsieve.issues.estimate import HOW, LIMITED, VAGUE, Share, Yield, in_words
-from labelsieve.issues.rules import unlisted_words
 from labelsieve.report.canvas import NARROW, WIDE
 from labelsieve.report.charts import (
     MOST_MAPPED,
@@ -21,11 +18,12 @@ from labelsieve.report.charts import (
     line_chart,
 )
 from labelsieve.report.markup import element, escape, percent
-from labelsieve.report.page import Section, Suspect, commands, facts, figure, gallery, page, paragraph, scrolled, steps, table
+from labelsieve.report.page import Section, commands, figure, gallery, page, paragraph, scrolled, steps, table
+from labelsieve.report.run_amount import amount, span_of, worth_checking
+from labelsieve.report.run_facts import RunReport
 
 MOST_ROWS = 40  # of a table by class
 MOST_LEFT_OUT = 30
-MILESTONES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 MAIN_SETTINGS = (
     "method",
     "cleaner",
@@ -41,73 +39,14 @@ MAIN_SETTINGS = (
     "cleaning.tau",
 )
 PAIRS = "A strong cell away from the others is a pair of classes that is easily confused, by people or by what made the labels."
-MEANING = {
-    "keep": "the label fits",
-    "relabel": "both networks are sure of the same other class",
-    "review": "in doubt: a person should look",
-    "drop": "like none of the classes",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Corner:
-    """The most suspicious labels of one given class: how many are listed, and those shown."""
-
-    name: str
-    listed: int
-    suspects: Sequence[Suspect]
-
-
-@dataclass(frozen=True, eq=False)
-class RunReport:
-    """Arrays (N,) are by sample; `wrong` is True where a label is known to be wrong, None where nothing is known.
-
-    `corners` show pictures; without pictures `suspects` are rows (id, given, suggested, score) instead. `actions` and
-    `curves` are in the order to show; `curves` are groups of one chart each: (title, unit, curves).
-    """
-
-    title: str
-    lead: str
-    classes: Sequence[str]
-    share: Share
-    shares: Sequence[Share]
-    listed: np.ndarray  # (K,) int: issues by given class
-    matrix: np.ndarray  # (K, K) issues, given by suggested
-    expected: Yield
-    score: np.ndarray
-    loss: np.ndarray
-    is_issue: np.ndarray
-    actions: dict[str, int]
-    kinds: dict[str, int]
-    unlisted: int = 0  # labels to review that are no issues
-    wrong: np.ndarray | None = None
-    order: np.ndarray | None = None  # (N,) samples as listed; None: by their scores
-    early: tuple[float, float, float] | None = None  # the estimate after the warm-up: share, low, high
-    limited: bool = False  # no more are listed than neighbours say are wrong
-    accuracy: float | None = None  # percent on test samples, last epoch
-    things: str = "pictures"  # what samples are called
-    corners: Sequence[Corner] = ()
-    unshown: int = 0  # classes with issues that are in no corner
-    suspects: Sequence[Sequence[str]] = ()
-    curves: Sequence[tuple[str, str, Sequence[Curve]]] = ()
-    warmup: int = 0
-    notes: Sequence[str] = ()
-    cautions: Sequence[str] = ()
-    left_out: Sequence[tuple[str, str]] = ()
-    decided: int = 0  # labels that people settled in earlier rounds
-    rounds: tuple[Sequence[str], Sequence[Sequence[str]]] = ((), ())  # header and rows, from the second round on
-    settings: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    next_steps: Sequence[str] = ()
-    next_commands: Sequence[str] = ()
 
 
 def run_page(data: RunReport) -> str:
     """The whole HTML document."""
     sections = [
-        Section("What was found", _found(data)),
+        Section("What was found", amount(data)),
         Section("Rounds", _rounds(data)),
-        Section("How many to check", _yield(data)),
+        Section("How many to check", worth_checking(data)),
         Section("Class by class", _by_class(data)),
         Section("What was given, what is suggested", _pairs(data)),
         Section("The most suspicious labels", _suspects(data)),
@@ -120,76 +59,6 @@ def run_page(data: RunReport) -> str:
     return page(data.title, data.lead, [section for section in sections if section.body])
 
 
-def span_of(share: Share) -> str:
-    return _between(f"{100 * share.low:.1f}", percent(share.high))
-
-
-def _words(share: float, low: float, high: float) -> tuple[str, str]:
-    """What to lead with, and what to say in brackets; no line ends before a percent sign."""
-    lead, aside = in_words(share, low, high)
-    return lead.replace(" %", "\u00a0%"), aside.replace(" to ", "\u00a0to\u00a0").replace(" %", "\u00a0%")
-
-
-def _figure(share: Share) -> str:
-    """The one to show large: the estimate, or its whole interval where that is wide."""
-    whole = _between(f"{100 * share.low:.0f}", percent(share.high, 0))
-    return whole if share.high - share.low > VAGUE else percent(share.share)
-
-
-def _between(low: str, high: str) -> str:
-    """Two numbers that no line end parts."""
-    return f"{low}\u00a0to\u00a0{high}"
-
-
-def _found(data: RunReport) -> str:
-    count, issues = len(data.score), int(data.is_issue.sum())
-    lead, aside = _words(data.share.share, data.share.low, data.share.high)
-    words = f"{lead[0].upper()}{lead[1:]} of the {count:,} labels seem to be wrong ({aside}). "
-    words += f"{issues:,} {'is' if issues == 1 else 'are'} listed as issues."
-    pairs = [
-        (_figure(data.share), f"of the labels seem wrong ({aside})"),
-        (f"{issues:,}", f"of {count:,} labels listed as issues"),
-    ]
-    if data.decided:
-        pairs.append((f"{data.decided:,}", "labels decided by people before: taken as right, and not listed"))
-    if data.accuracy is not None:
-        pairs.append((percent(data.accuracy / 100), f"accuracy on test {data.things}, last epoch"))
-    if data.wrong is not None:
-        pairs.append((percent(float(data.wrong.mean())), "of the labels are known to be wrong"))
-    rows = [(name, f"{number:,}", MEANING[name]) for name, number in data.actions.items()]
-    kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
-    notes = [unlisted_words(data.unlisted), LIMITED if data.limited else HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
-    actions = table(("Suggested", "Labels", "Because"), rows, words=(0, 2))
-    warned = "".join(paragraph(caution, "caution") for caution in data.cautions)
-    return (
-        paragraph(words, "sentence")
-        + warned
-        + facts(pairs)
-        + actions
-        + "".join(paragraph(note, "note") for note in notes if note)
-    )
-
-
-def _early(data: RunReport) -> str:
-    """What the run estimated before it chose its settings, by other means."""
-    if data.early is None:
-        return ""
-    share, low, high = data.early
-    lead, aside = _words(share, low, high)
-    return f"After the warm-up, from the neighbours of each sample, the run had estimated {lead} ({aside})."
-
-
-def _truth(data: RunReport) -> str:
-    """Where true labels are known: how many of the listed are wrong, and how many of the wrong are listed."""
-    if data.wrong is None or not data.is_issue.any() or not data.wrong.any():
-        return ""
-    both = int((data.wrong & data.is_issue).sum())
-    return (
-        f"True labels are known here: of {int(data.is_issue.sum()):,} listed labels {both:,} really are wrong, "
-        f"of {int(data.wrong.sum()):,} wrong ones {both:,} are listed. Training never saw them."
-    )
-
-
 def _rounds(data: RunReport) -> str:
     header, rows = data.rounds
     if not rows:
@@ -199,53 +68,6 @@ def _rounds(data: RunReport) -> str:
         "page lists what is new or still in doubt."
     )
     return paragraph(words) + table(header, rows)
-
-
-def _yield(data: RunReport) -> str:
-    found, count = data.expected, len(data.score)
-    issues = int(data.is_issue.sum())
-    at = min(200, count) if issues >= 200 else max(min(issues, count), min(20, count))
-    expected, low, high = found.at(at)
-    wide = f"between {low:,.0f} and {high:,.0f} are wrong (point estimate {expected:,.0f})"
-    narrow = f"about {expected:,.0f} are wrong ({low:,.0f} to {high:,.0f})"
-    words = f"Check the first {at:,} of the list: {wide if high - low > VAGUE * at else narrow}."
-    end = _end_of_interest(data)
-    near = found.checked <= end
-    x, y = found.checked[near], found.expected[near]
-    curves = [Curve("expected", x, y, between=(found.low[near], found.high[near]))]
-    if data.wrong is not None:
-        order = np.argsort(data.score, kind="stable") if data.order is None else data.order
-        real = np.concatenate([[0], data.wrong[order].cumsum()])
-        curves.append(Curve("really wrong", x, real[x.astype(int)]))
-    chart = figure(
-        lambda width: line_chart(
-            curves,
-            title="Wrong labels among the first of the list",
-            x_label="labels checked",
-            y_label="wrong labels",
-            width=width,
-        ),
-        "Where the line bends, checking on stops to pay. The shaded area is the interval described above.",
-    )
-    places = sorted({place for place in (*MILESTONES, issues) if 0 < place <= end} | {at})
-    rows = [(f"{place:,}", *_milestone(found, place)) for place in places]
-    header = ("Labels checked", "Wrong ones to expect", "Share wrong")
-    return paragraph(words, "sentence") + chart + table(header, rows)
-
-
-def _milestone(found: Yield, place: int) -> tuple[str, str]:
-    expected, low, high = found.at(place)
-    return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", _share_of(expected / place)
-
-
-def _share_of(share: float) -> str:
-    """Not 100 % where some are expected to be right."""
-    return "over\u00a099\u00a0%" if 0.995 <= share < 1 else percent(share, 0)
-
-
-def _end_of_interest(data: RunReport) -> int:
-    """The list goes on with labels that are fine; the chart ends when twice the issues are checked."""
-    return min(len(data.score), max(2 * int(data.is_issue.sum()), 50))
 
 
 def _by_class(data: RunReport) -> str:

@@ -1,12 +1,12 @@
 """Writes that are either whole or absent, also when the process is killed or the disk is full half-way through."""
 
 import errno
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from labelsieve.disk import flush
 from labelsieve.errors import ToolError
 
 SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -35,11 +35,11 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
         draft = path.with_name(f".{path.name}.draft")
         try:
             write(draft)
-            _flush(draft)
+            flush(draft)
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
-        _flush(path.parent)
+        flush(path.parent)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -62,17 +62,9 @@ def write_folder(path: Path, write: Callable[[Path], None]) -> None:
         try:
             write(draft)
             for file in draft.iterdir():
-                _flush(file)
-            _flush(draft)
+                flush(file)
+            flush(draft)
             draft.rename(path)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        _flush(path.parent)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        flush(path.parent)

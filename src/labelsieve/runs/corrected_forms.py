@@ -11,7 +11,6 @@ from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.corrected.shards import Rewritten, corrected_shards
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, no_folder_name, place, table_tree
-from labelsieve.data.embeddings import labels_beside
 from labelsieve.data.pictures.imagefolder import labelled_files, options_for
 from labelsieve.data.pictures.listing import Listing, present
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
@@ -20,6 +19,7 @@ from labelsieve.data.pictures.recognise import Layout, list_pictures
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.sources import OWN, load_data, open_own
 from labelsieve.data.trust import quoted
+from labelsieve.data.vector_files import labels_beside
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Verdict

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.shards import shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.errors import ToolError
-from labelsieve.runs.config import PicturesConfig
+from labelsieve.runs.config import Config, PicturesConfig, override
 from labelsieve.runs.picture_choices import picture_options
 
 COLUMNS = ("image_column", "label_column", "id_column", "split_column")
@@ -35,6 +35,13 @@ def suited_to(path: Path, chosen: PicturesConfig, home: str) -> PicturesConfig:
     there = set(columns_at(path, picture_options(chosen))) if given else set()
     absent: dict[str, Any] = {name: None for name, column in given.items() if column not in there}
     return replace(chosen, **absent)
+
+
+def for_data(config: Config, path: Path, said: Mapping[str, Any]) -> Config:
+    """A run's choices where they suit the data at `path`, and what was `said` of these, by dotted key."""
+    home = config.data.source.partition(":")[2]
+    config = override(replace(config, pictures=suited_to(path, config.pictures, home)), said)
+    return config if "pictures.root" in said else replace(config, pictures=rooted_for(path, config.pictures, home))
 
 
 def rooted_for(path: Path, chosen: PicturesConfig, home: str, known: Known | None = None) -> PicturesConfig:

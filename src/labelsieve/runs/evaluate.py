@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from labelsieve.data.sources import OWN, SOURCES, load_data, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.runs.config import Config, override
-from labelsieve.runs.elsewhere import rooted_for, suited_to
+from labelsieve.runs.elsewhere import for_data
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.measure import accuracies
 from labelsieve.runs.model import Model, load_model
@@ -65,11 +64,8 @@ def _for_data(config: Config, data: str, said: Mapping[str, Any]) -> Config:
     """The run's choices where they suit the data, and what was said of these."""
     name, _, place = data.partition(":")
     path = Path(place if name in SOURCES else data).expanduser()
-    if name not in SOURCES or name in (*OWN, "arrays"):
-        home = config.data.source.partition(":")[2]
-        if path.exists():
-            config = override(replace(config, pictures=suited_to(path, config.pictures, home)), said)
-            return config if "pictures.root" in said else replace(config, pictures=rooted_for(path, config.pictures, home))
+    if (name not in SOURCES or name in (*OWN, "arrays")) and path.exists():
+        return for_data(config, path, said)
     return override(config, said)
 
 

@@ -11,7 +11,7 @@ from labelsieve.errors import ToolError
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.report.charts import Curve
 from labelsieve.report.page import Suspect
-from labelsieve.report.run import Corner, RunReport
+from labelsieve.report.run_facts import Corner, RunReport
 from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import dotted_keys, value_at
@@ -34,19 +34,44 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
     wrong = found.made_wrong
     if rows is not None and rows.truth is not None:
         wrong = (rows.truth.labels != rows.data.labels).numpy()
-    config, counts = record.config, np.bincount(found.given[found.is_issue], minlength=len(found.classes))
     corners = _corners(found, rows, wrong) if rows is not None and rows.data.images.ndim == 4 else []
-    report = RunReport(
-        title=f"Label report: {Path(config.data.source).name or config.data.source}",
-        lead=f"{len(found.score):,} labels of {len(found.classes):,} classes, {config.method} ({config.cleaner}), "
-        f"{record.epochs_done} of {record.epochs_planned} epochs. {remark}".strip(),
+    report = replace(
+        _with_training(_findings(found, _title(record), _lead(found, record, remark)), record),
+        wrong=wrong,
+        corners=corners,
+        unshown=0 if not corners else len(np.unique(found.given[found.is_issue])) - len(corners),
+        left_out=() if rows is None else [(row.path, row.reason) for row in rows.left_out],
+        cautions=cautions(found, record),
+        rounds=table_of(rounds(folder)) if record.config.data.decisions is not None else ((), ()),
+        next_commands=_next_commands(path),
+    )
+    return report, remark
+
+
+def _title(record: Record) -> str:
+    source = record.config.data.source
+    return f"Label report: {Path(source).name or source}"
+
+
+def _lead(found: Findings, record: Record, remark: str) -> str:
+    config = record.config
+    return (
+        f"{len(found.score):,} labels of {len(found.classes):,} classes, {config.method} ({config.cleaner}), "
+        f"{record.epochs_done} of {record.epochs_planned} epochs. {remark}".strip()
+    )
+
+
+def _findings(found: Findings, title: str, lead: str) -> RunReport:
+    """What the lists of labels say."""
+    return RunReport(
+        title=title,
+        lead=lead,
         classes=found.classes,
         share=found.share,
         shares=found.shares,
-        listed=counts,
+        listed=np.bincount(found.given[found.is_issue], minlength=len(found.classes)),
         matrix=found.matrix,
         expected=found.expected,
-        early=None if record.estimate is None else (record.estimate["share"], record.estimate["low"], record.estimate["high"]),
         limited=found.limited,
         score=found.score,
         loss=found.loss,
@@ -55,25 +80,26 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
         kinds={name: found.count("kind", name) for name in KINDS},
         unlisted=found.unlisted,
         order=found.order,
-        wrong=wrong,
-        accuracy=record.accuracies[-1][1] if record.accuracies else None,
-        corners=corners,
-        unshown=0 if not corners else len(np.unique(found.given[found.is_issue])) - len(corners),
         suspects=_suspects(found),
+        decided=int(found.decided.sum()),
+        next_steps=_next_steps(found),
+    )
+
+
+def _with_training(report: RunReport, record: Record) -> RunReport:
+    """The same with how the run was trained, and with what."""
+    config, estimate = record.config, record.estimate
+    return replace(
+        report,
+        early=None if estimate is None else (estimate["share"], estimate["low"], estimate["high"]),
+        accuracy=record.accuracies[-1][1] if record.accuracies else None,
         things=record.things,
         curves=_curves(record),
         warmup=min(config.training.warmup, record.epochs_done) if config.method != "ce" else 0,
         notes=[*record.remarks, *dict.fromkeys(note for line in record.metrics for note in line.get("notes", ()))],
-        decided=int(found.decided.sum()),
-        rounds=table_of(rounds(folder)) if record.config.data.decisions is not None else ((), ()),
-        left_out=() if rows is None else [(row.path, row.reason) for row in rows.left_out],
-        cautions=cautions(found, record),
         settings={key: _setting(key, record) for key in dotted_keys()},
         versions=_versions(record),
-        next_steps=_next_steps(found),
-        next_commands=_next_commands(path),
     )
-    return report, remark
 
 
 def _setting(key: str, record: Record) -> str:

@@ -123,27 +123,14 @@ def drive(
         said = {note for record in run.metrics for note in record.get("notes", ())}
         began = saved_at = clock()
         for epoch in _guarded(_epochs(run), run):
-            record = replace(measure, recipe=run.parts.recipe).record(epoch)
-            if run.decision is not None and epoch.index == run.parts.recipe.warmup:
-                record = with_decision(record, run.decision)
-            run.chosen = better(run.chosen, record, run.parts.learners)
-            if epoch.phase == "final" and run.chosen is not None:
-                record |= tested(run.chosen, run.config, run.rows, run.parts.learners, run.parts.engine.device)
+            record = _recorded(run, measure, epoch)
             watch(epoch)
             if epoch.seen and epoch.index == run.parts.recipe.warmup:
                 write_early_losses(run.folder, epoch, run.rows.data, run.rows.truth)
             seconds, began = clock() - began, clock()
-            remember_division(run.history, epoch, run.parts.learners)
-            run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
-            run.metrics.append(record)
-            run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
+            _move_on(run, epoch, record, seconds)
             stopping = not run.done and stop()
-            if stopping or run.done:
-                _write_outcome(run, epoch)
-            run.folder.write_lines(run.folder.metrics, run.metrics)
-            run.folder.write_lines(run.folder.timings, run.timings)
-            if run.done:
-                write_card(run.folder)
+            _write(run, epoch, stopping or run.done)
             # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
                 save(run, at_stop=stopping or run.done)
@@ -154,6 +141,35 @@ def drive(
             if stopping:
                 return
             began = clock()
+
+
+def _recorded(run: Run, measure: Measure, epoch: Epoch) -> dict[str, Any]:
+    """What is measured of an epoch; the model that it may become is chosen by it."""
+    record = replace(measure, recipe=run.parts.recipe).record(epoch)
+    if run.decision is not None and epoch.index == run.parts.recipe.warmup:
+        record = with_decision(record, run.decision)
+    run.chosen = better(run.chosen, record, run.parts.learners)
+    if epoch.phase == "final" and run.chosen is not None:
+        record |= tested(run.chosen, run.config, run.rows, run.parts.learners, run.parts.engine.device)
+    return record
+
+
+def _move_on(run: Run, epoch: Epoch, record: dict[str, Any], seconds: float) -> None:
+    """The run stands after this epoch."""
+    remember_division(run.history, epoch, run.parts.learners)
+    run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
+    run.metrics.append(record)
+    run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
+
+
+def _write(run: Run, epoch: Epoch, at_stop: bool) -> None:
+    """Metrics and timings; where the run stops also what it found."""
+    if at_stop:
+        _write_outcome(run, epoch)
+    run.folder.write_lines(run.folder.metrics, run.metrics)
+    run.folder.write_lines(run.folder.timings, run.timings)
+    if run.done:
+        write_card(run.folder)
 
 
 def _epochs(run: Run) -> Iterator[Epoch]:

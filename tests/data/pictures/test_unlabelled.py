@@ -45,7 +45,7 @@ def test_names_are_kept_as_given_and_each_once(tmp_path: Path, monkeypatch: pyte
     some(tmp_path / "in", 2)
     monkeypatch.chdir(tmp_path)
     found = find_pictures([Path("in/001.png"), Path("in"), Path("in/001.png")])
-    assert list(found.files.paths) == ["in/001.png", "in/000.png"]
+    assert list(found.names) == ["in/001.png", "in/000.png"]
     (chunk,) = in_chunks(found, PLAN)
     assert not chunk.errors and len(chunk.pixels) == 2
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed
-from labelsieve.data.pictures.folders import holds_picture, visible_folders
 from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN, Listing, arranged
 from labelsieve.data.pictures.manifest import check_unique, read_manifest
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.tables import open_table
+from labelsieve.data.pictures.walking import holds_picture, visible_folders
 from labelsieve.errors import ToolError
 
 NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from labelsieve.data.pictures.folders import visible_folders, walk
 from labelsieve.data.pictures.listing import TEST, Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.textlists import inside, labelled_keys
+from labelsieve.data.pictures.walking import visible_folders, walk
 from labelsieve.errors import ToolError
 
 CLASSES = 1000

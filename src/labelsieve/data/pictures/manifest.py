@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,16 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
     }
     names += [name for name in extra.values() if name is not None]
     read = dict(zip(names, _columns(table, names, path)))
-    root = options.root or path.parent
-    values, notes = as_files_are_named(read[image], root)
-    files = picture_paths(values, root, options.outside, path)
+    files, notes = _files(read[image], path, options)
     labels = name_labels(read[label], str(path), options.classes)
-    ids = files if extra["id"] is None else ids_of(read[extra["id"]], path)
+    ids = files.paths if extra["id"] is None else ids_of(read[extra["id"]], path)
     check_unique(ids, path, "path" if extra["id"] is None else "id")
     splits = np.zeros(len(files), np.int8)
     if extra["split"] is not None:
         splits = splits_of(read[extra["split"]], path, options.measuring)
     listing = Listing(
         path,
-        Files(root, files, options.outside),
+        files,
         ids,
         labels.codes,
         labels.classes,
@@ -52,6 +50,32 @@ def read_manifest(path: Path, options: PictureOptions) -> Listing:
         refuse_leaving=True,
     )
     return arranged(labelled(listing, labels, options.skip_unlabelled))
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """Pictures of a table by their ids (N,), and what should be said of their paths."""
+
+    files: Files
+    ids: Sequence[str]
+    notes: tuple[str, ...]
+
+
+def unlabelled_manifest(path: Path, options: PictureOptions) -> NamedFiles:
+    """Every row of the table at `path`, of which only the pictures' column is needed; ids are those of `read_manifest`."""
+    table = open_table(path, options.encoding)
+    image = needed(table.columns, options.image_column, usual.IMAGE, "image_column", path)
+    wanted = optional(table.columns, options.id_column, usual.ID, "id_column", path)
+    read = _columns(table, [image] if wanted is None else [image, wanted], path)
+    files, notes = _files(read[0], path, options)
+    return NamedFiles(files, files.paths if wanted is None else ids_of(read[1], path), notes)
+
+
+def _files(values: Sequence[Any], path: Path, options: PictureOptions) -> tuple[Files, tuple[str, ...]]:
+    """The pictures of a table's column of paths, and what should be said of these."""
+    root = options.root or path.parent
+    names, notes = as_files_are_named(values, root)
+    return Files(root, picture_paths(names, root, options.outside, path), options.outside), tuple(notes)
 
 
 def _columns(table: Table, names: list[str], path: Path) -> list[list[Any]]:

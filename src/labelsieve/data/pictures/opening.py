@@ -94,41 +94,26 @@ def open_pictures(
     """
     options = options or PictureOptions()
     layout = layout or recognise(path, options)
-    web_set = WEBSETS.get(layout.kind)
-    if layout.kind == "arrays":
-        arrays = read_arrays(layout.path, options.skip_unlabelled, options.white)
-        return Opened(arrays.collection, layout, arrays.val, notes=arrays.notes)
-    if layout.kind == "embeddings":
-        vectors = read_embeddings(layout.path, options)
-        return Opened(vectors.collection, layout, vectors.val, notes=vectors.notes)
-    listed = list_pictures(layout, options)
-    listing = present(listed, options.strict, options.known)
-    cache = (options.cache_dir or default_cache_dir()).expanduser()
-    everything = listing
-    if web_set is not None:
-        listing = nearly_whole(listed, listing, options.incomplete)
+    if not layout.has_pictures:
+        return _ready_made(layout, options)
+    everything, listing = _listed(layout, options)
     listing, undrawn = drawn(listing, choose)
     if check is not None:
         check(trained_classes(listing.labels, listing.splits, listing.classes, listing.place)[1])
     measured = {SPLITS[split]: ids_in(listing, split) for split in (VAL, TEST)}
-    digest = listing.origin.digest(options.by_content)
-    plan = planned(listing, options, digest, cache, progress) if web_set is None else web_plan(options, len(listing))
+    cache = (options.cache_dir or default_cache_dir()).expanduser()
+    plan, place = _planned(listing, layout.kind in WEBSETS, options, cache, progress)
     if tell is not None:
-        tell(plan, cache / plan.key(digest), len(listing))
-    pixels, reasons = decoded(listing, plan, cache / plan.key(digest), options.workers, progress)
+        tell(plan, place, len(listing))
+    pixels, reasons = decoded(listing, plan, place, options.workers, progress)
     memory = None if everything.gone else remember(everything.origin, cache)  # now: a million rows take seconds
-    listing = listing.without(reasons)
-    if options.strict and listing.left_out:
-        raise unreadable(listing.place, listing.left_out)
-    if not (listing.splits == TRAIN).any():
-        raise unreadable(listing.place, listing.left_out)
-    collection, val, notes = _collected(listing, pixels, options.mirror, web_set)
+    listing = _readable(listing.without(reasons), options.strict)
+    collection, val, notes = _collected(listing, pixels, options.mirror, WEBSETS.get(layout.kind))
     if layout.kind == "webvision":
         second = second_test(layout.path, options, plan, collection.train.classes, progress)
         collection, notes = replace(collection, also=second.also), (*notes, *second.notes)
         listing = replace(listing, left_out=(*listing.left_out, *second.left_out))
-    trained = np.flatnonzero(listing.splits == TRAIN).tolist()
-    paths = tuple(listing.origin.path(row) for row in trained)
+    paths = tuple(listing.origin.path(row) for row in np.flatnonzero(listing.splits == TRAIN).tolist())
     return Opened(
         replace(collection, paths=tuple(map(readable_name, paths)), white=plan.white if plan.depths else None),
         layout,
@@ -137,13 +122,45 @@ def open_pictures(
         getattr(listing.origin, "root", listing.place),
         listing.left_out,
         listing.ignored,
-        (*listing.notes, *notes, *plan.notes, *about_gone(listing, cache / plan.key(digest))),
+        (*listing.notes, *notes, *plan.notes, *about_gone(listing, place)),
         plan,
-        cache / plan.key(digest),
+        place,
         undrawn,
         measured,
         memory,
     )
+
+
+def _ready_made(layout: Layout, options: PictureOptions) -> Opened:
+    """Arrays and vectors: nothing has to be decoded."""
+    if layout.kind == "arrays":
+        found = read_arrays(layout.path, options.skip_unlabelled, options.white)
+    else:
+        found = read_embeddings(layout.path, options)
+    return Opened(found.collection, layout, found.val, notes=found.notes)
+
+
+def _listed(layout: Layout, options: PictureOptions) -> tuple[Listing, Listing]:
+    """The rows that are there; and these again less what a web set leaves out, or an error where it lacks too much."""
+    listed = list_pictures(layout, options)
+    there = present(listed, options.strict, options.known)
+    return there, nearly_whole(listed, there, options.incomplete) if layout.kind in WEBSETS else there
+
+
+def _planned(
+    listing: Listing, is_web_set: bool, options: PictureOptions, cache: Path, progress: Progress | None
+) -> tuple[Plan, Path]:
+    """How the pictures are decoded, and the folder of the cache in which they are then."""
+    digest = listing.origin.digest(options.by_content)
+    plan = web_plan(options, len(listing)) if is_web_set else planned(listing, options, digest, cache, progress)
+    return plan, cache / plan.key(digest)
+
+
+def _readable(listing: Listing, strict: bool) -> Listing:
+    """The listing, unless `strict` and something is left out, or nothing to train on is left."""
+    if (strict and listing.left_out) or not (listing.splits == TRAIN).any():
+        raise unreadable(listing.place, listing.left_out)
+    return listing
 
 
 def drawn(listing: Listing, choose: Choose | None) -> tuple[Listing, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from labelsieve.data.npz import axes_of, npz_keys
 from labelsieve.data.npz_keys import keys_by_role, nothing_found
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
-from labelsieve.data.pictures.folders import holds_picture, no_pictures, read_folders, split_folders, visible_folders
+from labelsieve.data.pictures.folders import read_folders, split_folders
 from labelsieve.data.pictures.hints import about_tables, is_trained_on
 from labelsieve.data.pictures.imagefolder import metadata_files, naming_labels, read_imagefolder
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
@@ -17,6 +17,7 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.saved import is_saved, read_saved
 from labelsieve.data.pictures.shards import holds_pictures, read_shards, shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
+from labelsieve.data.pictures.walking import holds_picture, no_pictures, visible_folders
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.errors import ToolError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.stored import Part, stored_listing
+from labelsieve.data.pictures.stored import Part, StoredRows, stored_cells, stored_listing
 from labelsieve.errors import ToolError, suggest
 
 
@@ -22,6 +22,13 @@ def read_saved(path: Path, options: PictureOptions) -> Listing:
     parts = [Part(folder, split, _files(path / folder)) for folder, split in found.items()]
     unused = [name for name in _splits(path) if name not in found]
     return stored_listing(path, parts, features, options, [not_used(name) for name in unused])
+
+
+def unlabelled_saved(path: Path, options: PictureOptions) -> StoredRows:
+    """Every row of every split; ids are those of `read_saved`."""
+    names = _splits(path) or [""]
+    features = _json(path / names[0] / "dataset_info.json").get("features") or {}
+    return stored_cells(path, [Part(name, TRAIN, _files(path / name)) for name in names], features, options)
 
 
 def misspelt(split: str) -> str:

@@ -13,12 +13,12 @@ from typing import Any
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import optional
-from labelsieve.data.pictures.folders import visible_folders
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.passed_over import is_hidden
 from labelsieve.data.pictures.saved import misspelt, not_used
-from labelsieve.data.pictures.stored import Features, Part, label_column, stored_listing
+from labelsieve.data.pictures.stored import Features, Part, StoredRows, label_column, stored_cells, stored_listing
+from labelsieve.data.pictures.walking import visible_folders
 from labelsieve.errors import ToolError
 
 SUFFIX = ".parquet"
@@ -108,12 +108,27 @@ def open_shards(path: Path, options: PictureOptions) -> Shards:
     return Shards(path, parts, features, column or "", notes)
 
 
-def _parts(path: Path, files: list[Path], measuring: bool) -> tuple[list[Part], list[str]]:
-    """Files by split, in the order train, val, test; and what should be said. Without any split, all are trained on."""
+def unlabelled_shards(path: Path, options: PictureOptions) -> StoredRows:
+    """Every row of the files at `path`, whatever their splits are called; ids are those of `read_shards`."""
+    files = [path] if path.is_file() else shard_files(path)
+    words = {} if path.is_file() else _by_split(path, files)
+    parts = [Part(word, SPLIT_NAMES.get(word, TRAIN), some) for word, some in words.items()]
+    known = any(word in SPLIT_NAMES for word in words)
+    return stored_cells(path, parts if known else [Part("", TRAIN, files)], features_of(files[0]), options)
+
+
+def _by_split(path: Path, files: list[Path]) -> dict[str, list[Path]]:
+    """{split as it is called: its files}; one data set at a time."""
     _check_one_set(path, files)
     words: dict[str, list[Path]] = {}
     for file in files:
         words.setdefault(_split_word(file, path), []).append(file)
+    return words
+
+
+def _parts(path: Path, files: list[Path], measuring: bool) -> tuple[list[Part], list[str]]:
+    """Files by split, in the order train, val, test; and what should be said. Without any split, all are trained on."""
+    words = _by_split(path, files)
     known = {word: SPLIT_NAMES[word] for word in words if word in SPLIT_NAMES}
     if not known:
         return [Part("", TRAIN, files)], []

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import stored_columns
@@ -41,38 +42,53 @@ def stored_rows(
     path: Path, parts: Sequence[Part], features: Features, options: PictureOptions, notes: Sequence[str] = (), column: str = ""
 ) -> tuple[Listing, Labels]:
     """One row for each row of the files, as they come; its id is an id column's value, else "part/row"."""
-    image, label = image_column(features, options, path), label_column(features, options, path)
+    label = label_column(features, options, path)
+    rows = stored_cells(path, parts, features, options, [name for name in (label, column) if name])
+    check_unique(rows.ids, path, "id")
+    labels = _labels(rows.cells[label], features[label], options, path)
+    splits = splits_of(rows.cells[column], path, options.measuring) if column else rows.splits
+    return Listing(path, rows.origin, rows.ids, labels.codes, labels.classes, splits, (*labels.notes, *notes)), labels
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Where each picture lies, ids (N,), splits (N,) by the files' parts, and other columns' values: {column: (N,)}."""
+
+    origin: ArrowRows
+    ids: list[str]
+    splits: NDArray[np.int8]
+    cells: dict[str, list[Any]]
+
+
+def stored_cells(
+    path: Path, parts: Sequence[Part], features: Features, options: PictureOptions, columns: Sequence[str] = ()
+) -> StoredRows:
+    """The same before labels are looked at; `columns` are read, too."""
+    image = image_column(features, options, path)
     wanted = optional(list(features), options.id_column, usual.ID, "id_column", path)
-    names = [name for name in (label, wanted, column) if name]
-    values: list[Any] = []
     ids: list[str] = []
-    words: list[Any] = []
-    spans: list[tuple[int, int]] = []  # rows, split
+    cells: dict[str, list[Any]] = {name: [] for name in columns}
+    counts: list[int] = []
     for part in parts:
-        start = len(values)
+        first = len(counts)
         for file in part.files:
-            table = stored_columns(file, names, image)
-            values += table.column(label).to_pylist()
+            table = stored_columns(file, [*columns, *([wanted] if wanted else [])], image)
+            for name, values in cells.items():
+                values += table.column(name).to_pylist()
             ids += ids_of(table.column(wanted).to_pylist(), file) if wanted else []
-            words += table.column(column).to_pylist() if column else []
-            spans.append((table.num_rows, part.split))
+            counts.append(table.num_rows)
         if wanted is None:
             prefix = f"{part.name}/" if part.name else ""
-            ids += [f"{prefix}{row:06d}" for row in range(len(values) - start)]
-    check_unique(ids, path, "id")
-    labels = _labels(values, features[label], options, path)
-    counts = [count for count, _ in spans]
-    splits = np.repeat(np.array([split for _, split in spans], np.int8), counts)
+            ids += [f"{prefix}{row:06d}" for row in range(sum(counts[first:]))]
     origin = ArrowRows(
         tuple(file for part in parts for file in part.files),
-        np.repeat(np.arange(len(spans)), counts),
+        np.repeat(np.arange(len(counts)), counts),
         np.concatenate([np.arange(count, dtype=np.int64) for count in counts]),
         image,
         options.outside,
     )
-    if column:
-        splits = splits_of(words, path, options.measuring)
-    return Listing(path, origin, ids, labels.codes, labels.classes, splits, (*labels.notes, *notes)), labels
+    splits = [part.split for part in parts for _ in part.files]
+    return StoredRows(origin, ids, np.repeat(np.array(splits, np.int8), counts), cells)
 
 
 def image_column(features: Features, options: PictureOptions, path: Path) -> str:

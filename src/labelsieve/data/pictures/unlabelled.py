@@ -5,17 +5,18 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.folders import walk
 from labelsieve.data.pictures.listing import Listing
-from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.origins import Files, Origin
 from labelsieve.data.pictures.survey import Plan
+from labelsieve.data.pictures.walking import walk
 from labelsieve.errors import ToolError
 
 CHUNK_BYTES = 256 * 2**20
@@ -23,23 +24,31 @@ CHUNK_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """Pictures by the names they were asked for, in order; `problems` {row: reason} are those not worth opening."""
+    """Pictures by the names they go by (N,), in order; `problems` {row: reason} are those not worth opening.
 
-    files: Files
+    `ignored` counts what was passed over; `notes` should be said.
+    """
+
+    origin: Origin
+    names: Sequence[str]
     problems: dict[int, str]
-    ignored: Counter[str]
+    ignored: Counter[str] = field(default_factory=Counter)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.files)
+        return len(self.names)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: names (M,), pixels uint8 (R, C, S, S) of those without an error, and the errors by place in `names`."""
+    """Some rows: names (M,), pixels uint8 (R, C, S, S) of those without an error, and the errors by place in `names`.
+
+    Vectors float32 (M, D) stand where pictures stand.
+    """
 
     names: Sequence[str]
-    pixels: NDArray[np.uint8]
-    errors: dict[int, str]
+    pixels: NDArray[Any]
+    errors: dict[int, str] = field(default_factory=dict)
 
 
 def find_pictures(paths: Sequence[Path]) -> Unlabelled:
@@ -57,7 +66,7 @@ def find_pictures(paths: Sequence[Path]) -> Unlabelled:
         raise ToolError(f"{listed}: no picture is there; give picture files, or folders that hold some")
     # The names start from the working folder; links may lead anywhere, for the user asked for these very files.
     files, problems = Files(Path(os.curdir), list(names), outside=True).examined()
-    return Unlabelled(files, problems, ignored)
+    return Unlabelled(files, files.paths, problems, ignored)
 
 
 def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None) -> Iterator[Chunk]:
@@ -68,14 +77,15 @@ def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None) -> Iter
             rows = np.arange(first, min(first + size, len(found)), dtype=np.int64)
             errors = {int(row) - first: found.problems[int(row)] for row in rows if int(row) in found.problems}
             open_rows = np.array([row for row in rows if int(row) not in found.problems], np.int64)
-            part = found.files.take(open_rows)
+            part = found.origin.take(open_rows)
             place = Path(folder) / str(first)
             pixels = np.empty((0, plan.channels, plan.size, plan.size), np.uint8)
             if len(part):
                 count = len(part)
-                listing = Listing(place, part, part.paths, np.zeros(count, np.int64), (), np.zeros(count, np.int8))
+                names = [found.names[row] for row in open_rows.tolist()]
+                listing = Listing(place, part, names, np.zeros(count, np.int64), (), np.zeros(count, np.int8))
                 pixels, reasons = decoded(listing, replace(plan, count=count), place, workers)
                 errors |= {int(open_rows[row]) - first: why for row, why in reasons.items()}
-            yield Chunk([found.files.paths[row] for row in rows.tolist()], pixels, errors)
+            yield Chunk([found.names[row] for row in rows.tolist()], pixels, errors)
             del pixels
             shutil.rmtree(place, ignore_errors=True)

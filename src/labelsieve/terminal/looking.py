@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from labelsieve.cli.console import console
+from labelsieve.terminal.console import console
 
 if TYPE_CHECKING:
     from labelsieve.data.pictures.survey import Plan

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import typer
 
-from labelsieve.cli.console import console
-from labelsieve.cli.looking import Looking, say_rows
-from labelsieve.cli.progress import Stopper, follow, say_summary
-from labelsieve.cli.rounds import say_rounds
 from labelsieve.errors import UsageError, command
 from labelsieve.issues.estimate import in_words
 from labelsieve.issues.rules import ACTIONS
@@ -23,6 +19,10 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import Watch
 from labelsieve.runs.rounds import round_of, rounds
 from labelsieve.runs.train import Run, begin, settled, take_up
+from labelsieve.terminal.console import console
+from labelsieve.terminal.looking import Looking, say_rows
+from labelsieve.terminal.progress import Stopper, follow, say_summary
+from labelsieve.terminal.rounds import say_rounds
 
 
 def going(out: Path, config: Config, resume: bool) -> Run:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from labelsieve.cli.console import console
+from labelsieve.terminal.console import console
 
 if TYPE_CHECKING:
     from labelsieve.runs.rounds import RoundFacts

@@ -10,10 +10,10 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from labelsieve.cli.console import console
-from labelsieve.cli.durations import say_duration
 from labelsieve.runs.train import Progress as Step
 from labelsieve.runs.train import Run, drive
+from labelsieve.terminal.console import console
+from labelsieve.terminal.durations import say_duration
 
 
 class Stopper:

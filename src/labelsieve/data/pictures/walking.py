@@ -1,0 +1,118 @@
+"""Folders of pictures go in; the paths of the pictures below them come out, in order, and counts of what was passed over."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from labelsieve.data.pictures.decode import SUFFIXES
+from labelsieve.data.pictures.origins import LEAVES
+from labelsieve.data.pictures.passed_over import is_hidden, what_else
+from labelsieve.errors import ToolError
+
+OUT = f"folder left out: {LEAVES}"
+
+
+def visible_folders(path: Path) -> list[str]:
+    """The names of the folders directly in `path`, in order; hidden ones and those of runs are left out."""
+    return [name for name in _folders_in(path) if not _is_run(path / name)]
+
+
+def run_folders(path: Path) -> list[str]:
+    """The names of the folders directly in `path` that hold a run: what it wrote is no class."""
+    return [name for name in _folders_in(path) if _is_run(path / name)]
+
+
+def _folders_in(path: Path) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if not is_hidden(entry.name) and _is_dir(entry))
+    except OSError as error:
+        raise ToolError(f"{path}: the folder cannot be read ({error.strerror}); check its permissions") from None
+
+
+def _is_run(path: Path) -> bool:
+    """Every run has these two from its beginning; a folder that cannot be looked into is none."""
+    return os.path.isfile(path / "config.yaml") and os.path.isdir(path / "checkpoint")  # noqa: PTH112, PTH113
+
+
+def holds_picture(path: Path) -> bool:
+    return next(walk(path, path, Counter()), None) is not None
+
+
+def no_pictures(path: Path) -> str:
+    """What to say of a folder in which no picture was found: what lies there instead, and what to do."""
+    ignored: Counter[str] = Counter()
+    for _ in walk(path, path, ignored):
+        pass
+    told = {what: count for what, count in ignored.items() if what.startswith(("format", "file"))}
+    if not told:
+        return "put pictures into one folder a class"
+    listed = ", ".join(f"{what}: {count:,}" for what, count in told.items())
+    return f"there are other files ({listed}); save pictures as JPEG or PNG, with the ending .jpg or .png"
+
+
+def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False) -> Iterator[str]:
+    """Paths from `root`, with "/", of every picture below `folder`, in order; what is passed over is counted.
+
+    Links to folders are followed inside the root, each real folder once, so that a loop of links ends; one that leads to a folder
+    above is not followed at all: the pictures of all classes would get the label of this one.
+    """
+    top = os.path.realpath(root)
+    own = os.path.realpath(folder)
+    start = os.path.relpath(folder, root).replace(os.sep, "/")
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        here = waiting.pop()
+        real = os.path.realpath(root / here)
+        if real in seen:
+            ignored["folder reached twice through links"] += 1
+            continue
+        if not outside and real != top and not real.startswith(top.rstrip(os.sep) + os.sep):
+            ignored[OUT] += 1
+            continue
+        if own.startswith(real.rstrip(os.sep) + os.sep):
+            ignored["link to a folder above"] += 1
+            continue
+        seen.add(real)
+        below = []
+        for entry in _entries(root / here, ignored):
+            if is_hidden(entry.name):
+                ignored["hidden"] += 1
+            elif _is_dir(entry):
+                if _is_run(root / here / entry.name):
+                    ignored["folder of a run"] += 1
+                else:
+                    below.append(f"{here}/{entry.name}")
+            elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
+                yield f"{here}/{entry.name}"
+            else:
+                ignored[what_else(entry.name)] += 1
+        waiting += reversed(below)
+
+
+def _entries(folder: Path, ignored: Counter[str]) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        ignored["folder that cannot be read"] += 1
+        return []
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def count_files(folder: Path, ignored: Counter[str]) -> None:
+    """Files that lie beside the class folders have no label."""
+    for entry in _entries(folder, ignored):
+        if is_hidden(entry.name):
+            ignored["hidden"] += 1
+        elif not _is_dir(entry):
+            suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122
+            ignored["picture outside the class folders" if suffix in SUFFIXES else what_else(entry.name)] += 1

@@ -1,0 +1,65 @@
+"""What a run's page is made of: facts that were measured or estimated, and the pictures to show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from labelsieve.issues.estimate import Share, Yield
+from labelsieve.report.charts import (
+    Curve,
+)
+from labelsieve.report.page import Suspect
+
+
+@dataclass(frozen=True, eq=False)
+class Corner:
+    """The most suspicious labels of one given class: how many are listed, and those shown."""
+
+    name: str
+    listed: int
+    suspects: Sequence[Suspect]
+
+
+@dataclass(frozen=True, eq=False)
+class RunReport:
+    """Arrays (N,) are by sample; `wrong` is True where a label is known to be wrong, None where nothing is known.
+
+    `corners` show pictures; without pictures `suspects` are rows (id, given, suggested, score) instead. `actions` and
+    `curves` are in the order to show; `curves` are groups of one chart each: (title, unit, curves).
+    """
+
+    title: str
+    lead: str
+    classes: Sequence[str]
+    share: Share
+    shares: Sequence[Share]
+    listed: np.ndarray  # (K,) int: issues by given class
+    matrix: np.ndarray  # (K, K) issues, given by suggested
+    expected: Yield
+    score: np.ndarray
+    loss: np.ndarray
+    is_issue: np.ndarray
+    actions: dict[str, int]
+    kinds: dict[str, int]
+    unlisted: int = 0  # labels to review that are no issues
+    wrong: np.ndarray | None = None
+    order: np.ndarray | None = None  # (N,) samples as listed; None: by their scores
+    early: tuple[float, float, float] | None = None  # the estimate after the warm-up: share, low, high
+    limited: bool = False  # no more are listed than neighbours say are wrong
+    accuracy: float | None = None  # percent on test samples, last epoch
+    things: str = "pictures"  # what samples are called
+    corners: Sequence[Corner] = ()
+    unshown: int = 0  # classes with issues that are in no corner
+    suspects: Sequence[Sequence[str]] = ()
+    curves: Sequence[tuple[str, str, Sequence[Curve]]] = ()
+    warmup: int = 0
+    notes: Sequence[str] = ()
+    cautions: Sequence[str] = ()
+    left_out: Sequence[tuple[str, str]] = ()
+    decided: int = 0  # labels that people settled in earlier rounds
+    rounds: tuple[Sequence[str], Sequence[Sequence[str]]] = ((), ())  # header and rows, from the second round on
+    settings: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    next_steps: Sequence[str] = ()
+    next_commands: Sequence[str] = ()

@@ -1,0 +1,127 @@
+"""Paths of new pictures or vectors go in; `NewSamples` come out, which a model looks at a chunk at a time. No label is needed."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labelsieve.data.arrays import new_pictures
+from labelsieve.data.pictures.recognise import recognise
+from labelsieve.data.pictures.survey import Plan
+from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures, in_chunks
+from labelsieve.data.pictures.unlabelled_sets import is_set, unlabelled_set
+from labelsieve.data.vector_files import new_vectors
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.runs.config import Config, override
+from labelsieve.runs.elsewhere import for_data, suited_to
+from labelsieve.runs.model import Model
+from labelsieve.runs.picture_choices import picture_options
+
+VECTOR_FILES = (".npz", ".npy", ".parquet")
+STRETCH = 65_536  # vectors whose answers are written together
+PIXELS = 2**28  # of arrays, the same
+
+
+@dataclass(frozen=True)
+class NewSamples:
+    """So many `things`, pictures or vectors, by path or id (`key`); `chunks` can be gone through once.
+
+    `ignored` counts what was passed over; `notes` should be said.
+    """
+
+    things: str
+    key: str
+    count: int
+    chunks: Iterator[Chunk]
+    ignored: Counter[str] = field(default_factory=Counter)
+    notes: tuple[str, ...] = ()
+
+
+def find_samples(model: Model, config: Config, paths: Sequence[Path], said: Mapping[str, Any]) -> NewSamples:
+    """What lies at the paths, of the kind that the model reads; `said` are settings of pictures, in place of the run's own."""
+    paths = [path.expanduser() for path in paths]
+    return (_vectors if len(model.shape) == 1 else _pictures)(model, config, paths, said)
+
+
+def _pictures(model: Model, config: Config, paths: Sequence[Path], said: Mapping[str, Any]) -> NewSamples:
+    """Picture files first, by their paths; then data sets, whose rows go by the ids that `train` gives them."""
+    sets = dict.fromkeys(path for path in paths if is_set(path))
+    if said and not sets:
+        raise UsageError(f"{', '.join(said)}: this is about tables and other data sets; none of the paths leads to one")
+    plain = [path for path in paths if path not in sets]
+    found: list[Unlabelled | Rows] = [find_pictures(plain)] if plain else []
+    for path in sets:
+        one = _set(model, for_data(config, path, said) if path.exists() else config, path)
+        found.append(one if len(paths) == 1 else replace(one, names=[f"{path}:{name}" for name in one.names]))
+    count = sum(map(len, found))
+    if not count:
+        raise ToolError(f"{paths[0]}: it has no rows; give pictures to look at")
+    plan = Plan(model.shape[1], model.shape[0], model.fit, count, model.white)
+    chunks = (in_chunks(some, plan) if isinstance(some, Unlabelled) else some.chunks() for some in found)
+    listed = [some for some in found if isinstance(some, Unlabelled)]
+    ignored = sum((some.ignored for some in listed), Counter[str]())
+    notes = tuple(note for some in listed for note in some.notes)
+    return NewSamples("pictures", "id" if sets else "path", count, chain.from_iterable(chunks), ignored, notes)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Samples (N, ...) that are in memory, by their names (N,)."""
+
+    names: Sequence[str]
+    values: Tensor
+    stretch: int = STRETCH
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def chunks(self) -> Iterator[Chunk]:
+        for first in range(0, len(self), self.stretch):
+            some = slice(first, first + self.stretch)
+            yield Chunk(self.names[some], self.values[some].numpy())
+
+
+def _set(model: Model, config: Config, path: Path) -> Unlabelled | Rows:
+    options = picture_options(config.pictures)
+    layout = recognise(path, options)
+    if layout.kind == "embeddings":
+        raise UsageError(f"{path}: {layout.why}, and this run's model looks at pictures; give pictures as `train` reads them")
+    if layout.kind != "arrays":
+        return unlabelled_set(layout.kind, layout.path, options)
+    names, pictures = new_pictures(path, options.white)
+    if tuple(pictures.shape[1:]) != model.shape:
+        raise ToolError(
+            f"{path}: one picture is {tuple(pictures.shape[1:])}, and this model reads {model.shape}; bring them to that shape, "
+            f"or write them as picture files, which are brought to it"
+        )
+    return Rows(names, pictures, max(64, PIXELS // pictures[0].numel()) if len(pictures) else STRETCH)
+
+
+def _vectors(model: Model, config: Config, paths: Sequence[Path], said: Mapping[str, Any]) -> NewSamples:
+    """The vectors of files; of several files, each id begins with its file's name."""
+    ids: list[str] = []
+    values: list[Tensor] = []
+    home = config.data.source.partition(":")[2]
+    for path in paths:
+        if not path.is_file() or path.suffix.lower() not in VECTOR_FILES:
+            what = "there is no such file" if not path.exists() else "it is no file of vectors"
+            raise ToolError(
+                f"{path}: {what}; this model reads vectors of {model.shape[0]} numbers: give {', '.join(VECTOR_FILES)} files"
+            )
+        chosen = override(replace(config, pictures=suited_to(path, config.pictures, home)), said)
+        names, found = new_vectors(path, picture_options(chosen.pictures))
+        if found.shape[1] != model.shape[0]:
+            raise ToolError(
+                f"{path}: vectors of {found.shape[1]} numbers, and this model reads {model.shape[0]}; "
+                f"make them as those it was trained on were made"
+            )
+        ids += names if len(paths) == 1 else [f"{path}:{name}" for name in names]
+        values.append(found)
+    if not ids:
+        raise ToolError(f"{paths[0]}: no vector is there; give one a row")
+    return NewSamples("vectors", "id", len(ids), Rows(ids, torch.cat(values)).chunks())

@@ -1,0 +1,97 @@
+"""Corrected arrays and vectors: labels are written as they were, and what goes by row loses the dropped rows."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labelsieve.data.arrays import load_arrays
+from labelsieve.errors import UsageError
+from labelsieve.issues.policy import Decision, Policy
+from labelsieve.runs.apply import apply_run
+from runs.made_runs import made_run
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_arrays_become_arrays(tmp_path: Path, text: bool) -> None:
+    images = np.random.default_rng(0).integers(0, 255, (6, 8, 8), np.uint8)
+    labels = np.array(["b", "aaa"] * 3) if text else np.array([1, 0] * 3)
+    np.savez(tmp_path / "data.npz", images=images, labels=labels, test_images=images[:2], test_labels=labels[:2])
+    ids = [f"{row:05d}" for row in range(6)]
+    given = [str(label) for label in labels.tolist()]
+    made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", ids, given, {ids[0]: given[1]})
+    before = (tmp_path / "data.npz").read_bytes()
+    told = {ids[0]: Decision("relabel", None), ids[3]: Decision("drop", None)}
+    done = apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), told)
+    found = load_arrays(tmp_path / "new.npz")
+    assert found.train.ids == ("00000", "00001", "00002", "00004", "00005") and done.left == 5
+    assert [found.train.classes[int(label)] for label in found.train.labels] == [given[1], given[1], given[0], given[0], given[1]]
+    assert np.array_equal(found.train.images[3, 0].numpy(), images[4]) and found.test is not None
+    assert (tmp_path / "data.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "corrected"),
+    [
+        ([1, 2, 3, 1], None, [3, 2, 3, 1]),
+        ([0.0, 1.0, 2.0, 0.0], None, [2.0, 1.0, 2.0, 0.0]),
+        ([True, False, False, True], None, [False, False, False, True]),
+        (["a", "b", "c", " a"], None, ["c", "b", "c", " a"]),
+        (["a", "b ", "c", "b"], None, ["c", "b ", "c", "b"]),
+        ([0, 1, 2, 0], ["1", "2", "0"], [2, 1, 2, 0]),
+    ],
+)
+def test_labels_of_arrays_are_written_as_they_were(tmp_path: Path, labels: list[Any], classes: Any, corrected: list[Any]) -> None:
+    images = np.random.default_rng(0).integers(0, 255, (4, 8, 8), np.uint8)
+    more = {} if classes is None else {"classes": np.array(classes)}
+    np.savez(tmp_path / "data.npz", images=images, labels=np.array(labels), **more)
+    found = load_arrays(tmp_path / "data.npz").train
+    given = [found.classes[code] for code in found.labels.tolist()]
+    made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", list(found.ids), given, {"00000": given[2]})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {"00000": Decision("relabel", None)})
+    with np.load(tmp_path / "new.npz") as arrays:
+        assert arrays["labels"].tolist() == corrected and arrays["labels"].dtype.kind == np.array(labels).dtype.kind
+    again = load_arrays(tmp_path / "new.npz").train
+    assert [again.classes[code] for code in again.labels.tolist()] == [given[2], *given[1:]]
+
+
+def test_vectors_keep_their_keys(tmp_path: Path) -> None:
+    vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array(["x", "y", "x", "y"])
+    np.savez(tmp_path / "v.npz", X=vectors, y=labels, ids=np.array(list("abcd")))
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", list("abcd"), labels.tolist(), {"b": "x"})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(relabel_above=0.9))
+    with np.load(tmp_path / "new.npz") as arrays:
+        assert arrays["y"].tolist() == ["x", "x", "x", "y"] and np.array_equal(arrays["X"], vectors)
+
+
+def test_every_array_by_row_loses_the_dropped_rows_and_the_rest_stays(tmp_path: Path) -> None:
+    vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array([0, 1, 2, 3])
+    others = {"weight": np.arange(4.0), "boxes": np.arange(16).reshape(4, 4), "version": np.array(3), "scale": np.arange(3)}
+    held = {"test_features": vectors + 1, "test_labels": labels, "val_weight": np.arange(4)}
+    classes = np.array(list("wxyz"))
+    np.savez(tmp_path / "v.npz", features=vectors, labels=labels, classes=classes, **others, **held)  # type: ignore[arg-type]
+    ids = [f"{row:05d}" for row in range(4)]
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", ids, list("wxyz"), {})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {ids[1]: Decision("drop", None)})
+    with np.load(tmp_path / "new.npz") as arrays:
+        for key, values in ({"features": vectors, "labels": labels} | others).items():
+            stays = key in ("version", "scale")
+            assert np.array_equal(arrays[key], values if stays else values[[0, 2, 3]]), key
+        for key, values in ({"classes": classes} | held).items():
+            assert np.array_equal(arrays[key], values), key
+        assert arrays["ids"].tolist() == [ids[0], ids[2], ids[3]]
+
+
+def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None:
+    from labelsieve.data.digits import load_digits
+
+    data = load_digits(None).train
+    given = [data.classes[int(label)] for label in data.labels]
+    made_run(tmp_path / "run", "digits", data.ids, given, {data.ids[5]: "0" if given[5] != "0" else "1"})
+    apply_run(tmp_path / "run", tmp_path / "new" / "digits.npz", Policy())
+    found = load_arrays(tmp_path / "new" / "digits.npz")
+    assert found.train.ids == data.ids and found.test is not None and not found.mirror
+    assert int((found.train.labels != data.labels).sum()) == 1
+    with pytest.raises(UsageError, match=r"\.csv or \.npz"):
+        apply_run(tmp_path / "run", tmp_path / "folder", Policy())
