@@ -3,10 +3,11 @@
 So a step has static buffers (it can be captured), and the state can be saved and restored as plain tensors.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.func import grad_and_value
 
 
 def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> torch.optim.SGD:
@@ -36,6 +37,20 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     optimiser.step()
 
 
+def slope(risk: Callable[[Sequence[Tensor]], Tensor], weights: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
+    """The risk's gradients at the weights, and the risk. By `torch.func` where a compiler looks, which knows no other way;
+    otherwise by autograd, whose way there is a quarter shorter for steps as small as stage 1's, with the same numbers."""
+    here = tuple(weight.detach() for weight in weights)
+    if torch.compiler.is_compiling():
+        gradients, value = grad_and_value(risk)(here)
+        return gradients, value
+    with torch.enable_grad():
+        leaves = [weight.requires_grad_() for weight in here]
+        value = risk(leaves)
+    return torch.autograd.grad(value, leaves), value.detach()
+
+
+@torch.no_grad()
 def cut(gradients: Sequence[Tensor], steepest: float) -> list[Tensor]:
     """Gradients that are together longer than `steepest`, cut to that length; shorter ones stay as they are, bit for bit."""
     length = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(each) for each in gradients]))
@@ -43,6 +58,7 @@ def cut(gradients: Sequence[Tensor], steepest: float) -> list[Tensor]:
     return [each * share for each in gradients]
 
 
+@torch.no_grad()
 def update(
     weights: Sequence[Tensor], remembered: Sequence[Tensor], gradients: Sequence[Tensor], lr: float, momentum: float, decay: float
 ) -> None:

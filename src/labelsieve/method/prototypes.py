@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.func import grad_and_value
 
 from labelsieve.method import equations
 from labelsieve.method.batches import Prepare, plainly, sorted_for
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import changed_by, cut, momenta, optimised, part, restore_momenta, set_lr, sgd, update
+from labelsieve.method.momentum import changed_by, cut, momenta, optimised, part, restore_momenta, set_lr, sgd, slope, update
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
@@ -80,9 +79,8 @@ def descent(
         embeddings, prototypes = projected(layers, features, cosine), scaled(prototypes, cosine)
         return equations.prototype_loss(embeddings, prototypes, labels, clean, predicted, confident, alpha, weight)
 
-    with torch.no_grad():
-        gradients, loss = grad_and_value(risk)(tuple(weight.detach() for weight in weights))
-        update(weights, remembered, cut(gradients, STEEPEST), *rates)
+    gradients, loss = slope(risk, weights)
+    update(weights, remembered, cut(gradients, STEEPEST), *rates)
     return loss
 
 
