@@ -9,11 +9,12 @@ import pytest
 import torch
 from PIL import Image
 
-from labelsieve.data.pictures.unlabelled import find_pictures
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.exports import model_files
 from labelsieve.exports.export import export_run
+from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.model import load_model
+from labelsieve.runs.new_samples import find_samples
 from labelsieve.runs.predict import predictions
 from runs.tiny import pictures
 
@@ -110,6 +111,7 @@ def test_the_readmes_way_to_load_it_gives_what_predict_gives(
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     (code,) = [block for block in text.split("```python\n") if "torch-export/" in block]
     exec(code.partition("```")[0].replace("RUN/", "run/"), {})
-    ((row,),) = predictions(load_model(run, torch.device("cpu")), find_pictures([Path("new.png")]), 1)
+    model = load_model(run, torch.device("cpu"))
+    ((row,),) = predictions(model, find_samples(model, RunFolder.open(run).read_config(), [Path("new.png")], {}).chunks, 1)
     label, share = capsys.readouterr().out.split()
     assert (label, float(share)) == (row.best[0][0], pytest.approx(row.best[0][1], abs=1e-5))
