@@ -104,6 +104,23 @@ def test_capture_needs_cuda() -> None:
         parts_for(config_for("cpu", "engine.capture=true"), rows())
 
 
+def test_tf32_needs_cuda() -> None:
+    with pytest.raises(UsageError, match="tf32, which needs a CUDA device"):
+        parts_for(config_for("cpu", "engine.precision=tf32"), rows())
+
+
+@pytest.mark.gpu
+def test_tf32_trains_close_to_float32() -> None:
+    try:
+        plain = twenty_steps(parts_for(config_for("cuda"), rows()))
+        assert not torch.backends.cudnn.allow_tf32
+        rounded = twenty_steps(parts_for(config_for("cuda", "engine.precision=tf32"), rows()))
+        assert torch.backends.cudnn.allow_tf32
+    finally:
+        torch.backends.cudnn.allow_tf32 = True  # as torch has it
+    assert 0 < farthest(rounded, plain) < 0.05
+
+
 def test_bf16_on_a_cpu_trains_close_to_float32() -> None:
     plain = twenty_steps(parts_for(config_for("cpu"), rows()))
     low = twenty_steps(parts_for(config_for("cpu", "engine.precision=bf16"), rows()))

@@ -21,7 +21,7 @@ from labelsieve.method.batches import Pass
 from labelsieve.method.learner import Learner, see
 from labelsieve.method.stages import Step
 
-PRECISIONS = ("float32", "bf16")
+PRECISIONS = ("float32", "tf32", "bf16")  # tf32: convolutions rounded to 10 bits, all else float32
 T = TypeVar("T")
 
 
@@ -39,8 +39,8 @@ def speed_for(device: torch.device, precision: str, compile: bool | None, captur
     cuda = device.type == "cuda"
     if capture and not cuda:
         raise UsageError('setting "engine.capture" needs a CUDA device: a CPU has no graphs to capture')
-    if precision not in ("auto", *PRECISIONS):
-        raise UsageError(f'setting "engine.precision" is {precision!r}; it must be auto, {" or ".join(PRECISIONS)}')
+    if precision == "tf32" and not cuda:
+        raise UsageError('setting "engine.precision" is tf32, which needs a CUDA device; on a CPU choose float32')
     compiler = cuda and importlib.util.find_spec("triton") is not None
     return Speed(
         precision=("bf16" if cuda else "float32") if precision == "auto" else precision,

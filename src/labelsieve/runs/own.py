@@ -20,6 +20,7 @@ from labelsieve.data.pictures.tables import open_table
 from labelsieve.data.sources import OWN, limited, load_data, open_own, tested_on
 from labelsieve.data.trusted import check_labels, pinned_rows, read_ids
 from labelsieve.engine.device import choose_device
+from labelsieve.engine.fast import speed_for
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
@@ -140,7 +141,8 @@ def check_names(config: Config) -> None:
     """An error for a network, device or file that the settings name and that is not there, before any long work."""
     if config.network != "auto":
         check_network(config.network)
-    choose_device(config.device)
+    engine = config.engine
+    speed_for(choose_device(config.device), engine.precision, engine.compile, engine.capture)
     prior = config.training.prior
     named = {
         "--decisions": config.data.decisions,

@@ -1,10 +1,12 @@
 """Does a configuration make sense, by itself and for its data? Asked before any long work starts."""
 
+from labelsieve.data.augment.views import POLICY_NAMES
 from labelsieve.data.noise import check_form
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.data.pictures.options import FITS
 from labelsieve.decisions.settling import ON_CONFLICT
 from labelsieve.engine.device import PLACES
+from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.method.guessing import PASSES
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
@@ -80,7 +82,9 @@ def validate(config: Config, recorded: bool = False) -> None:
     choice("data.on_conflict", config.data.on_conflict, ON_CONFLICT)
     choice("pictures.fit", config.pictures.fit, FITS)
     choice("training.epoch_draw", config.training.epoch_draw, DRAWS)
+    choice("views.policy", config.views.policy, (*POLICY_NAMES, "by-network"))
     choice("engine.pictures", config.engine.pictures, PLACES)
+    choice("engine.precision", config.engine.precision, ("auto", *PRECISIONS))
     choice("output.model", config.output.model, MODELS)
     training, cleaning = config.training, config.cleaning
     for key, (low, high) in RANGES.items():

@@ -10,6 +10,7 @@ from labelsieve.data.augment.weak import Shape, Weak
 from labelsieve.errors import UsageError, suggest
 
 SHIFTED_FROM = 16  # pixels a side
+POLICY_NAMES = ("auto", "none", *POLICIES)
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ def views_for(shape: Shape, mirror: bool, policy: str = "auto", crop: int | None
     if policy in ("auto", "none"):
         policy = "autoaugment-cifar10" if mirror else "upright"
     if policy not in POLICIES:
-        choices = ("auto", "none", *POLICIES)
-        raise UsageError(f'there is no policy "{policy}"{suggest(policy, choices)}; choose from {", ".join(choices)}')
+        raise UsageError(f'there is no policy "{policy}"{suggest(policy, POLICY_NAMES)}; choose from {", ".join(POLICY_NAMES)}')
     recipe = POLICIES[policy]
     side = min(shape[1:])
     pad = round(side / 8) if side >= SHIFTED_FROM and crop is None else 0
