@@ -29,6 +29,7 @@ def test_what_is_passed_over_is_not_what_was_looked_at(tmp_path: Path, shell: Sh
     answer = shell("predict", run, new, "--out", tmp_path / "out.csv")
     assert answer.code == 0, answer.err
     assert "1 of 4 pictures could not be read" in answer.err and "passed over" in answer.err
+    assert answer.err.splitlines()[-1] == f"predictions for 3 of 4 pictures: {tmp_path / 'out.csv'}" and not answer.out
     assert len(list(csv.DictReader((tmp_path / "out.csv").open(newline="")))) == 4
 
 
@@ -46,6 +47,17 @@ def test_names_may_come_from_standard_input(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     empty = shell("predict", run, "-")
     assert empty.code == 2 and "standard input holds no names" in empty.err
+
+
+def test_a_named_file_that_cannot_be_read_is_told_to_scripts(tmp_path: Path, shell: Shell, run: Path) -> None:
+    """As `cat` does: all others are there, and the command did not do all that it was asked for."""
+    cat, cut = tmp_path / "mine" / "cat", broken(tmp_path / "cut.png")
+    answer = shell("predict", run, cat, cut, "--out", tmp_path / "out.csv")
+    assert answer.code == 3 and "predictions for 20 of 21 pictures" in answer.err
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 22
+    whole = shell("predict", run, cat, "--out", tmp_path / "whole.csv")
+    assert whole.code == 0 and whole.err.splitlines() == [f"predictions for 20 pictures: {tmp_path / 'whole.csv'}"]
+    assert shell("predict", run, cat).err == ""  # what goes to a pipe needs no line about itself
 
 
 def test_where_nothing_could_be_read_no_file_is_left(tmp_path: Path, shell: Shell, run: Path) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from labelsieve.runs.new_samples import NewSamples
     from labelsieve.runs.predict import Lines, Predicted
 
+SOME_UNREAD = 3  # exit code: all that can be read was answered, and a file that was asked for by name is not among it
+
 
 @reads_data("image_column", "id_column", "root", "encoding")
 def predict(
@@ -39,7 +41,8 @@ def predict(
 ) -> None:
     """Classify pictures or vectors: both networks' probabilities, averaged. What cannot be read gets a line that says why.
 
-    Labels are not needed, nor read. Rows of data sets go by their ids, of every split.
+    Labels are not needed, nor read. Rows of data sets go by their ids, of every split. It ends with 3 where a file that is
+    named, not found in a folder or a data set, cannot be read; the others have their predictions then.
     """
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
@@ -58,7 +61,10 @@ def predict(
     shown = min(top, len(model.classes))
     found = find_samples(model, RunFolder.open(run).read_config(), paths, said.of_data("predict"))
     answers = predictions(model, found.chunks, shown, batch)
-    Writing(found, FORMATS[form](shown, found.key)).to(out, answers)
+    writing = Writing(found, FORMATS[form](shown, found.key))
+    writing.to(out, answers)
+    if any(one.path in found.named for one in writing.broken):
+        raise typer.Exit(SOME_UNREAD)
 
 
 class Writing:
@@ -87,7 +93,7 @@ class Writing:
             self._write(sys.stdout, answers)
         else:
             atomic.write_file(out, write_file)
-        self._tell()
+        self._tell(out)
         self._refuse_nothing()
 
     def _write(self, stream: TextIO, answers: "Iterable[list[Predicted]]") -> None:
@@ -101,7 +107,7 @@ class Writing:
             if done < self.found.count:
                 self.aside.print(f"{done:,} of {self.found.count:,} {self.found.things}")
 
-    def _tell(self) -> None:
+    def _tell(self, out: Path | None) -> None:
         for what, times in self.found.ignored.items():
             self.aside.print(f"passed over: {what}: {times:,}")
         if self.broken:
@@ -109,6 +115,10 @@ class Writing:
                 f"{len(self.broken):,} of {self.found.count:,} {self.found.things} could not be read; see the column error",
                 style="yellow",
             )
+        done = self.found.count - len(self.broken)
+        if out is not None and done:
+            count = f"{done:,}" if not self.broken else f"{done:,} of {self.found.count:,}"
+            self.aside.print(f"predictions for {count} {self.found.things}: {out}")
 
     def _refuse_nothing(self) -> None:
         from labelsieve.errors import ToolError

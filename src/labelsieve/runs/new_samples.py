@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.data.arrays import new_pictures
+from labelsieve.data.pictures.listing import readable_name
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Plan
 from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures, in_chunks
@@ -31,7 +32,7 @@ PIXELS = 2**28  # of arrays, the same
 class NewSamples:
     """So many `things`, pictures or vectors, by path or id (`key`); `chunks` can be gone through once.
 
-    `ignored` counts what was passed over; `notes` should be said.
+    `ignored` counts what was passed over; `notes` should be said; `named` are files that were asked for one by one.
     """
 
     things: str
@@ -40,6 +41,7 @@ class NewSamples:
     chunks: Iterator[Chunk]
     ignored: Counter[str] = field(default_factory=Counter)
     notes: tuple[str, ...] = ()
+    named: frozenset[str] = frozenset()
 
 
 def find_samples(model: Model, config: Config, paths: Sequence[Path], said: Mapping[str, Any]) -> NewSamples:
@@ -66,7 +68,8 @@ def _pictures(model: Model, config: Config, paths: Sequence[Path], said: Mapping
     listed = [some for some in found if isinstance(some, Unlabelled)]
     ignored = sum((some.ignored for some in listed), Counter[str]())
     notes = tuple(note for some in listed for note in some.notes)
-    return NewSamples("pictures", "id" if sets else "path", count, chain.from_iterable(chunks), ignored, notes)
+    named = frozenset(readable_name(str(path)) for path in plain if not path.is_dir())
+    return NewSamples("pictures", "id" if sets else "path", count, chain.from_iterable(chunks), ignored, notes, named)
 
 
 @dataclass(frozen=True)
