@@ -1,5 +1,6 @@
 """What scikit-learn's users hand to NoisyLabelClassifier, and what it leaves as it was."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,34 @@ def test_arguments_are_named_as_they_are_called_here(told: dict[str, Any], words
 
 def test_a_device_of_torchs() -> None:
     assert fitted(VECTORS, GIVEN, device=torch.device("cpu")).model_.device.type == "cpu"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["cat/1.png", "dog/2.png"],
+        [Path("cat/1"), Path("dog/2")],
+        np.array(["1.JPG", "2.JPG"]),
+        "pictures",
+    ],
+)
+def test_names_of_files_are_told_from_samples(names: Any) -> None:
+    with pytest.raises(ValueError, match=r"names of files are read by the command `labelsieve train`.*np.stack"):
+        fitted(names, ["cat", "dog"])
+    model = NoisyLabelClassifier()
+    model.model_ = None  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="X holds text"):
+        model.predict(names)
+
+
+def test_columns_of_names_are_told_from_other_text() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"path": ["a.png", "b.png"]}, index=[7, 8])
+    for names in (frame, frame["path"]):
+        with pytest.raises(ValueError, match="X holds text"):
+            fitted(names, ["cat", "dog"])
+    with pytest.raises(ValueError, match="red"):
+        fitted(pd.DataFrame({"colour": ["red", "blue"] * 30, "width": 1.0}), GIVEN)
 
 
 @pytest.mark.parametrize("gap", [None, float("nan")])

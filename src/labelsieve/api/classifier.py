@@ -20,6 +20,7 @@ from torch import nn
 
 from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput, check_present, plain
+from labelsieve.api.named_files import LOAD_PICTURES, check_no_names
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.issues.table import LabelIssues
@@ -113,6 +114,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         """
         tables = (X, y)
         check_present(y)
+        check_no_names(X, "X", LOAD_PICTURES)
         X, y = validate_data(self, plain(X), plain(y), allow_nd=True, dtype="numeric")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -209,6 +211,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Mean share of each class by both networks, (N, K), columns as `classes_`."""
         check_is_fitted(self, "model_")
+        check_no_names(X, "X", LOAD_PICTURES)
         X = validate_data(self, plain(X), allow_nd=True, dtype="numeric", reset=False)
         images = self.form_.tensor(X)
         missing = -len(images) % LOOK

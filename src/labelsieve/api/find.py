@@ -15,6 +15,7 @@ from torch import Tensor
 
 from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput, numbered, plain
+from labelsieve.api.named_files import MAKE_VECTORS, check_no_names
 from labelsieve.api.small_head import BATCH, cross_fitted
 from labelsieve.api.vectors import DIMENSIONS, compact
 from labelsieve.engine.device import set_threads
@@ -63,6 +64,7 @@ def _found(
     if not hasattr(seed, "__index__"):
         raise BadInput(f"seed={seed!r} is no whole number")
     codes, kinds = numbered(labels, classes)
+    check_no_names(features, "features", MAKE_VECTORS)
     vectors = compact(features)
     if len(vectors) != len(codes):
         raise BadInput(f"{len(vectors)} rows of features, {len(codes)} labels; the counts must agree")
