@@ -8,12 +8,15 @@ def doctor() -> None:
 
     from labelsieve.engine.device import choose_device, usable_cores
     from labelsieve.runs.environment import EXTRAS, describe, environment, installed
+    from labelsieve.runs.source_commit import in_words
     from labelsieve.terminal.console import console
 
     device = choose_device("auto")
     facts = environment(device)
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("labelsieve", facts["labelsieve"])
+    if commit := in_words(facts):
+        table.add_row("commit", commit)
     table.add_row("python", f"{facts['python']} ({facts['platform']})")
     for name, version in facts["packages"].items():
         table.add_row(name, version or "missing: reinstall labelsieve")

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from labelsieve.runs.source_commit import source_facts
 from labelsieve.version import __version__
 
 PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors", "pyyaml", "typer", "rich", "pillow")
@@ -33,6 +34,7 @@ def installed(name: str) -> str | None:
 def environment(device: torch.device) -> dict[str, Any]:
     return {
         "labelsieve": __version__,
+        **source_facts(),
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "packages": {name: installed(name) for name in PACKAGES},

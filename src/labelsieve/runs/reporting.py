@@ -18,6 +18,7 @@ from labelsieve.runs.config import dotted_keys, value_at
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import rounds, table_of
+from labelsieve.runs.source_commit import in_words
 
 PICTURES = 144  # on a page, about
 EACH = (6, 12)  # of a class: at least, at most
@@ -186,7 +187,9 @@ def _versions(record: Record) -> dict[str, str]:
     facts = record.environment
     packages = facts.get("packages") or {}
     plain = {name: str(facts[name]) for name in ("labelsieve", "python", "platform", "device", "threads") if name in facts}
-    return plain | {name: str(version) for name, version in packages.items() if version}
+    commit = in_words(facts)
+    told = {} if commit is None else {"commit": commit}
+    return plain | told | {name: str(version) for name, version in packages.items() if version}
 
 
 def _next_steps(found: Findings) -> list[str]:
