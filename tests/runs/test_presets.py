@@ -116,7 +116,7 @@ def test_cells_are_crossed_with_cleaners_and_studies() -> None:
         ("cifar10:/data", ["data.noise=sym:0.5", "cleaning.prototype_memory=2"], 2),
         ("digits", [], 1),
         ("webvision:/data", [], 1),  # other rows each epoch
-        ("/my/pictures", [], 1),  # as many epochs as it finds it needs
+        ("pictures:/my/pictures", [], 1),  # as many epochs as it finds it needs
     ],
 )
 def test_prototypes_remember_where_they_warm_up_long_enough(source: str, settings: list[str], memory: int) -> None:

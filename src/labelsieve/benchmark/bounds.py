@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 from torch import Tensor
 
-from labelsieve.data.places import whole_spec
 from labelsieve.method.algorithm import learn
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.small_loss import MixtureCleaner
@@ -70,7 +69,7 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train with the division that only the truth can make, and print the accuracy it leads to."""
-    config = resolve(whole_spec(data), named=preset, options={"data.noise": noise}, settings=settings or ())
+    config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     found = bounded(going(out, config, resume=True), table)
     last = found[-10:]
     console.print(f"with the true division: last {found[-1]:.2f}, mean of last {len(last)} {sum(last) / len(last):.2f}")

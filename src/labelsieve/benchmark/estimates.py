@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.data.places import whole_spec
 from labelsieve.method.estimate import NoiseEstimate, estimate_noise
 from labelsieve.method.stages import warm_up
 from labelsieve.runs.assemble import parts_for, rows_for
@@ -43,7 +42,7 @@ def main(
     console.print("noise      really wrong  estimated  interval          lambda_u")
     for spec in noise or NOISES:
         options = {"data.noise": spec, "data.limit": limit, "seed": seed}
-        config = resolve(whole_spec(data), options=options, settings=settings or ())
+        config = resolve(data, options=options, settings=settings or ())
         wrong, found = estimate_after_warm_up(config)
         rule = lambda_by(found)
         console.print(f"{spec:10s} {wrong:12.3f} {found.share:10.3f}  {found.low:.3f} to {found.high:.3f}    {rule:g}")

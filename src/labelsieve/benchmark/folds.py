@@ -37,12 +37,11 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train the folds and keep their probabilities."""
-    from labelsieve.data.places import whole_spec
     from labelsieve.runs.resolve import resolve
 
     if not out.exists():
         options = {"data.noise": noise, "seed": seed, "data.limit": limit}
-        config = resolve(whole_spec(data), options=options, settings=settings or ())
+        config = resolve(data, options=options, settings=settings or ())
         write_arrays(out, folds_of(Task(config, folds, fold_epochs)))
 
 

@@ -17,7 +17,6 @@ import torch
 import typer
 from torch import Tensor
 
-from labelsieve.data.places import whole_spec
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
@@ -144,7 +143,7 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train a run with all judges beside it, and print how they rank."""
-    config: Config = resolve(whole_spec(data), named=preset, options={"data.noise": noise}, settings=settings or ())
+    config: Config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     run = going(out, config, resume=True)
     study = Study(run, table)
     for step in drive(run, stop=lambda: run.epoch >= until, watch=study.watch):

@@ -113,13 +113,12 @@ def main(
     evidence: Annotated[Path | None, typer.Option(help="Also keep the features after the warm-up, as npz.")] = None,
 ) -> None:
     """Train once and write down what came of it."""
-    from labelsieve.data.places import whole_spec
     from labelsieve.runs.resolve import resolve
 
     if out.exists():
         return
     options = {"data.noise": noise, "seed": seed, "data.limit": limit, "method": method}
-    config = resolve(whole_spec(data), options=options, settings=settings or ())
+    config = resolve(data, options=options, settings=settings or ())
     torch.set_num_threads(1)
     said = {"data": data.partition(":")[0], "noise": noise, "seed": seed, "limit": limit, "method": config.method}
     facts = said | {"settings": list(settings or ())} | trained(config, trail, evidence)

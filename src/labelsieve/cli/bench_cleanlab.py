@@ -25,7 +25,6 @@ def bench_cleanlab(
 ) -> None:
     """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
     from labelsieve.benchmark.against_cleanlab import Task, compare
-    from labelsieve.data.places import whole_spec
     from labelsieve.runs.assemble import rows_for
     from labelsieve.runs.resolve import resolve
     from labelsieve.terminal.console import console
@@ -33,7 +32,7 @@ def bench_cleanlab(
     check_json(json_file)
     options = {"data.limit": limit, "network": network, "training.epochs": epochs, "device": device}
     planned = [
-        (spec, resolve(whole_spec(data), options=options | {"data.noise": spec, "seed": seed}, settings=settings or ()))
+        (spec, resolve(data, options=options | {"data.noise": spec, "seed": seed}, settings=settings or ()))
         for spec in noise or ["none"]
         for seed in range(seeds)
     ]

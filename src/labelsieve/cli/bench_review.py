@@ -31,7 +31,6 @@ def bench_review(
     import tempfile
 
     from labelsieve.benchmark.review_study import compare
-    from labelsieve.data.places import whole_spec
     from labelsieve.runs.resolve import resolve
     from labelsieve.terminal.console import console
 
@@ -41,7 +40,7 @@ def bench_review(
     for spec in noise or ["none"]:
         for seed in range(seeds):
             told = {"data.noise": spec, "seed": seed, "data.limit": limit, "network": network, "device": device}
-            config = resolve(whole_spec(data), options=told | {"training.epochs": epochs}, settings=settings or ())
+            config = resolve(data, options=told | {"training.epochs": epochs}, settings=settings or ())
             console.print(f"{data}, noise {spec}")
             with tempfile.TemporaryDirectory() as place:
                 for found in compare(config, plans, Path(place), console.print):

@@ -122,22 +122,14 @@ def config_for(
     data: str | None, decisions: Path | None, preset: str | None, options: dict[str, Any], settings: list[str]
 ) -> "Config":
     """The whole configuration: for DATA alone, or for the round after a reviewed run."""
-    from labelsieve.data.sources import source_at
     from labelsieve.errors import UsageError
-    from labelsieve.runs.config import Config, override
-    from labelsieve.runs.folder import RunFolder, refuse_run
-    from labelsieve.runs.own import picture_options
-    from labelsieve.runs.resolve import given_by, resolve, resolve_next
+    from labelsieve.runs.folder import RunFolder
+    from labelsieve.runs.resolve import resolve, resolve_next
     from labelsieve.runs.rounds import based_on
 
-    if data is None and decisions is None:
-        raise UsageError("no data are named; give a folder, a table or a data set, or --decisions RUN for a reviewed run's")
-    if data is not None:
-        refuse_run(data)
-    base = Config() if decisions is None else based_on(RunFolder.open(decisions).read_config(), decisions)
-    said = {key: value for key, value in given_by(options, settings).items() if key.startswith("pictures.")}
-    source = None if data is None else source_at(data, picture_options(override(base, said).pictures))
     if decisions is not None:
-        return resolve_next(base, source, named=preset, options=options, settings=settings)
-    assert source is not None
-    return resolve(source, named=preset, options=options, settings=settings)
+        base = based_on(RunFolder.open(decisions).read_config(), decisions)
+        return resolve_next(base, data, named=preset, options=options, settings=settings)
+    if data is None:
+        raise UsageError("no data are named; give a folder, a table or a data set, or --decisions RUN for a reviewed run's")
+    return resolve(data, named=preset, options=options, settings=settings)

@@ -8,7 +8,7 @@ from typing import Any
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.cells import Job
-from labelsieve.runs.config import Config, dotted_keys, full_key, value_at
+from labelsieve.runs.config import Config, dotted_keys, full_key, override, value_at
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.lengths import epochs_of
 from labelsieve.runs.presets import OPEN_MIXING, preset
@@ -89,7 +89,9 @@ def task_for(job: Job, seed: int, settings: Settings, places: Places, sweep: Pat
         options["data.limit"] = settings.limit
     options |= parse_settings(settings.sets)
     options |= {key: value for key, value in (("pretrained", _weights(job, places)), ("device", places.device)) if value}
-    config = resolve(places.data.get(job.source, _unplaced(job)), named=job.preset, options=options | {"seed": seed})
+    source = places.data.get(job.source, _unplaced(job))
+    config = resolve(source, named=job.preset, options=options | {"seed": seed})
+    config = override(config, {"data.source": source})  # where no place was given, the word PATH is not to become one
     _check_length(job, config)
     return Task(job, seed, config, RunFolder(sweep / "runs" / job.name / f"seed{seed}"), tuple(options.items()))
 

@@ -1,12 +1,19 @@
-"""From what the user said to a whole configuration: data set defaults, then the preset, then options, then single settings."""
+"""From what the user said to a whole configuration: data set defaults, then the preset, then options, then single settings.
+
+The command line and Python come through here alike.
+"""
 
 from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 from labelsieve.data.places import whole_path, whole_spec
+from labelsieve.data.sources import source_at
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config, full_key, override
 from labelsieve.runs.fitting import mixed_as_published
+from labelsieve.runs.folder import refuse_run
+from labelsieve.runs.picture_choices import picture_options
 from labelsieve.runs.presets import defaults_for, is_own, preset
 from labelsieve.runs.quick import check_quick
 from labelsieve.runs.validate import validate
@@ -47,15 +54,26 @@ def _from_anywhere(key: str, value: Any) -> Any:
     return whole_spec(text) if text.startswith(SPECS.get(key, ())) else value
 
 
+def _source(text: Path | str, base: Config, given: Mapping[str, Any]) -> str:
+    """A data set's name, or a path that is looked at with what was said of its pictures; a run folder is neither."""
+    refuse_run(str(text))
+    said = {key: value for key, value in given.items() if key.startswith("pictures.")}
+    return source_at(str(text), picture_options(override(base, said).pictures))
+
+
 def resolve(
-    source: str,
+    source: Path | str,
     *,
     named: str | None = None,
     options: Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
 ) -> Config:
-    """The configuration for `source`; `options` are dotted keys from the command line's own options, None where not given."""
+    """The configuration for `source`: a path, or a known data set such as `digits` or `cifar10:PATH`.
+
+    `options` are settings by their dotted keys, None where not given; `settings` are texts, key=value.
+    """
     given = given_by(options, settings)
+    source = _source(source, Config(), given)
     named_settings = preset(named) if named else {}
     noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
     method = str(given.get("method", named_settings.get("method", "cpc")))
@@ -74,7 +92,7 @@ def resolve(
 
 def resolve_next(
     base: Config,
-    source: str | None = None,
+    source: Path | str | None = None,
     *,
     named: str | None = None,
     options: Mapping[str, Any] | None = None,
@@ -88,7 +106,7 @@ def resolve_next(
     said = (preset(named) if named else {}) | given
     if "cleaner" not in said and str(said.get("method", "cpc")) != "cpc":
         said["cleaner"] = "gmm-agn"
-    config = override(base, said if source is None else {"data.source": source} | said)
+    config = override(base, said if source is None else {"data.source": _source(source, base, given)} | said)
     epochs, before = config.training.epochs, base.training.epochs
     if "training.warmup" not in said and epochs is not None and (before is None or epochs < before):
         config = override(config, {"training.warmup": min(config.training.warmup, max(1, epochs // 3))})

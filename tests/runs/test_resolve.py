@@ -1,0 +1,40 @@
+"""Data as they are named in Python are found by the rule of the command line: a known name, or a path that is looked at."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.own import folder
+from labelsieve.cli.train import config_for
+from labelsieve.errors import UsageError
+from labelsieve.runs.resolve import resolve, resolve_next
+
+
+def test_a_plain_path_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = folder(tmp_path / "mine", each=2)
+    np.savez(tmp_path / "a.npz", images=np.zeros((4, 8, 8), np.uint8), labels=np.array([0, 1, 0, 1]))
+    np.savez(tmp_path / "v.npz", features=np.zeros((4, 8), np.float32), labels=np.array([0, 1, 0, 1]))
+    monkeypatch.chdir(tmp_path)
+    assert resolve("mine") == resolve(pictures) == resolve(f"pictures:{pictures}") == resolve("pictures:mine")
+    assert resolve("a.npz").data.source == f"arrays:{tmp_path / 'a.npz'}"
+    assert resolve("v.npz").data.source == f"embeddings:{tmp_path / 'v.npz'}"
+    assert resolve_next(resolve("digits"), "mine").data.source == f"pictures:{pictures}"
+    assert config_for("mine", None, None, {}, []) == resolve("mine")
+
+
+def test_what_is_neither_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match='did you mean "digits"'):
+        resolve("digit")
+    (tmp_path / "run" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "run" / "config.yaml").write_text("")
+    with pytest.raises(UsageError, match="this is a run folder and not data"):
+        resolve(tmp_path / "run")
+
+
+def test_a_table_is_looked_at_with_what_was_said_of_it(tmp_path: Path) -> None:
+    folder(tmp_path / "mine", each=2)
+    table = tmp_path / "mine" / "t.csv"
+    table.write_text("bild,art\ncat/0.png,cat\ndog/0.png,dog\n")
+    told = {"pictures.image_column": "bild", "pictures.label_column": "art"}
+    assert resolve(str(table), options=told).data.source == f"pictures:{table}"
