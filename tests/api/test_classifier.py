@@ -137,6 +137,8 @@ def test_in_a_pipeline_and_cloned() -> None:
     ("settings", "words"),
     [
         ({"method": "cpcc"}, "did you mean"),
+        ({"cleaner": "cpc-awk"}, 'cleaner "cpc-awk" is not known .did you mean "cpc-awr"'),
+        ({"cleaner": 3}, '"cleaner" must be text'),
         ({"settings": {"training.lrr": 1}}, "is not known"),
         ({"network": "small"}, "these are vectors"),
         ({"batch_size": 500}, "fewer than one batch"),
@@ -144,7 +146,7 @@ def test_in_a_pipeline_and_cloned() -> None:
 )
 def test_wrong_settings_are_named(settings: dict[str, Any], words: str) -> None:
     vectors, given, _ = blobs(30)
-    with pytest.raises(Exception, match=words):
+    with pytest.raises(ValueError, match=words):
         NoisyLabelClassifier(**settings).fit(vectors, given)
 
 

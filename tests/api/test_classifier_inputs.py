@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from api.made import blobs, stripes
 from labelsieve import NoisyLabelClassifier
 from labelsieve.data.pixels import as_bytes
 from labelsieve.errors import ToolError
+from labelsieve.runs.folder import RunFolder
 
 VECTORS, GIVEN, TRUTH = blobs(60)
 QUICK: dict[str, Any] = {"epochs": 1, "random_state": 0}
@@ -24,6 +26,21 @@ def fitted(X: Any, y: Any, **told: Any) -> NoisyLabelClassifier:
 def test_numbers_of_numpys_as_searches_draw_them() -> None:
     grid = {"epochs": np.arange(1, 3), "lr": np.array([0.02], dtype=np.float32), "batch_size": [np.int64(16)]}
     assert GridSearchCV(NoisyLabelClassifier(random_state=0), grid, cv=2, error_score="raise").fit(VECTORS, GIVEN).best_score_ > 0
+
+
+def test_cleaners_are_searched_among_like_any_parameter() -> None:
+    grid = {"cleaner": ["cpc-agn", "gmm-awr"]}
+    found = GridSearchCV(NoisyLabelClassifier(epochs=2, random_state=0), grid, cv=2, error_score="raise").fit(VECTORS, GIVEN)
+    best = found.best_estimator_
+    assert clone(best).get_params()["cleaner"] == best.cleaner == found.best_params_["cleaner"]
+
+
+@pytest.mark.parametrize(("told", "cleaner"), [({}, "cpc-awr"), ({"method": "augdmix"}, "gmm-agn")])
+def test_without_a_cleaner_it_is_the_methods_own(tmp_path: Path, told: dict[str, Any], cleaner: str) -> None:
+    for given, used in ((None, cleaner), ("gmm-awr", "gmm-awr")):
+        run = tmp_path / used
+        fitted(VECTORS, GIVEN, cleaner=given, run_dir=run, **told)
+        assert RunFolder.open(run).read_config().cleaner == used
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from labelsieve.api.labels import BadInput, check_present, plain
 from labelsieve.api.named_files import LOAD_PICTURES, check_no_names
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.engine.device import callers_settings_kept, choose_device
+from labelsieve.errors import ToolError
 from labelsieve.issues.table import LabelIssues
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.estimate import flag_limit
@@ -56,7 +57,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
     Pictures are uint8, or floats from 0 to 1 or from 0 to 255. `network`: a name, a `torch.nn.Module` that gives logits, or a
     function (channels, classes) -> module; for vectors, channels are dimensions. Two networks are trained: of a module, two
     copies, each with weights drawn anew by its layers' `reset_parameters`; a function is called twice and may give weights
-    that have learnt already. With a module or a function, other programs know a run in `run_dir` only by its files.
+    that have learnt already. `cleaner`: what judges labels, `cpc-awr`, `cpc-agn`, `contrastive`, `gmm-awr`, `gmm-agn` or a
+    name given to `register_cleaner`; None is the method's own. With a module or a function, other programs know a run in `run_dir` only by its files.
     `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses
     by the data (a batch shrinks with few samples). `mirror`: may a picture be mirrored and stay the same thing? `settings`:
     any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}, without which the
@@ -84,6 +86,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         self,
         *,
         method: str = "cpc",
+        cleaner: str | None = None,
         network: str | nn.Module | Callable[[int, int], nn.Module] | None = None,
         epochs: int | None = None,
         warmup: int | None = None,
@@ -96,6 +99,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = None,
     ) -> None:
         self.method = method
+        self.cleaner = cleaner
         self.network = network
         self.epochs = epochs
         self.warmup = warmup
@@ -129,7 +133,10 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _train(self, rows: Rows, ids: NDArray[Any], network: str | None) -> None:
-        config, _ = settled(self._config(rows, network), rows)
+        try:
+            config, _ = settled(self._config(rows, network), rows)
+        except ToolError as error:
+            raise BadInput(str(error)) from None
         if self.run_dir is None:
             trained = train_in_memory(config, rows)
             parts, epoch, history = trained.parts, trained.epoch, trained.history
@@ -185,7 +192,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             "device": str(self.device),
             "seed": seed,
             "data.source": "memory",
-            "cleaner": None if self.method == "cpc" else "gmm-agn",
+            "cleaner": "gmm-agn" if self.cleaner is None and self.method != "cpc" else self.cleaner,
         }
         given = start | {key: value for key, value in told.items() if value is not None} | dict(self.settings or {})
         config = override(Config(), {key: v.item() if isinstance(v, np.generic) else v for key, v in given.items()})
