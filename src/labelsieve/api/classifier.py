@@ -56,15 +56,14 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
 
     Pictures are uint8, or floats from 0 to 1 or from 0 to 255. `network`: a name, a `torch.nn.Module` that gives logits, or a
     function (channels, classes) -> module; for vectors, channels are dimensions. Two networks are trained: of a module, two
-    copies, each with weights drawn anew by its layers' `reset_parameters`; a function is called twice and may give weights
-    that have learnt already. `cleaner`: what judges labels, `cpc-awr`, `cpc-agn`, `contrastive`, `gmm-awr`, `gmm-agn` or a
-    name given to `register_cleaner`; None is the method's own. With a module or a function, other programs know a run in `run_dir` only by its files.
-    `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses
-    by the data (a batch shrinks with few samples). `mirror`: may a picture be mirrored and stay the same thing? `settings`:
-    any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}, without which the
-    network `small` mixes and varies pictures of 16 px and more little. `run_dir`: a folder to make for the run, as the command
-    line would leave it (the training data are not copied into it); without it nothing is written. `random_state`: an int
-    repeats a fit on a CPU.
+    copies, each with weights drawn anew by its layers' `reset_parameters`; a function is called twice and may give weights that
+    have learnt already. `cleaner`: what judges labels, `cpc-awr`, `cpc-agn`, `contrastive`, `gmm-awr`, `gmm-agn` or a name
+    given to `register_cleaner`; None is the method's own. With a module or a function, other programs know a run in `run_dir`
+    only by its files. `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses by the data (a batch shrinks with few
+    samples). `mirror`: may a picture be mirrored and stay the same thing? `settings`: any other setting of a run by its dotted
+    key, such as {"training.beta": 4, "views.policy": "auto"}, without which the network `small` mixes and varies pictures of 16
+    px and more little. `run_dir`: a folder to make for the run, as the command line would leave it (the training data are not
+    copied into it); without it nothing is written. `random_state`: an int repeats a fit on a CPU.
 
     After `fit`: `classes_`, `n_features_in_`, `clean_probability_` (N,), `label_issues_` (a pandas data frame with a row for
     every sample, in their order; a numpy structured array where pandas is not installed), `issues_` (the same and more, as an

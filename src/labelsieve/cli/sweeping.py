@@ -116,8 +116,10 @@ def say_results(table: Table, results: Sequence[CellResult]) -> None:
 
 
 def _three(one: Final | None) -> str:
-    numbers = () if one is None else (one.last, one.tail, one.best)
-    return " / ".join("-" if number is None else f"{number:.2f}" for number in numbers)
+    if one is None:
+        return ""
+    last, best = ("-" if number is None else f"{number:.2f}" for number in (one.last, one.best))
+    return f"{last} / {one.tail_words or '-'} / {best}"
 
 
 def say_prototypes(runs: Sequence[Path]) -> None:

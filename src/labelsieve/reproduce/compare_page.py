@@ -12,12 +12,13 @@ MOST = 12  # lines in a chart that can still be told apart
 EXPLAINED = (
     "Accuracy in percent on the same test pictures. The interval is a bootstrap over the test pictures of the accuracy of the "
     "model that the run keeps; the difference against the first run is paired, picture by picture. Both say how much the draw of "
-    "test pictures may matter and nothing about another seed. Best is chosen on the test set: go by last."
+    "test pictures may matter and nothing about another seed. Best is chosen on the test set: go by last. The mean of the last "
+    "10 epochs leaves the warm-up out; of fewer, it says of how many."
 )
 
 
 def row_of(run: Compared) -> list[str]:
-    numbers = ("", "", "") if run.final is None else (_two(run.final.last), _two(run.final.tail), _two(run.final.best))
+    numbers = ("", "", "") if run.final is None else (_two(run.final.last), run.final.tail_words, _two(run.final.best))
     against = "the first"
     if run.against is not None:
         one = run.against

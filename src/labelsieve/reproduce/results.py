@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
-from typing import Any
 
 from labelsieve.reproduce.cells import Cell
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.lengths import epochs_of
-
-TAIL = 10
+from labelsieve.runs.tail import TAIL, fewer, measured, tail
 
 
 @dataclass(frozen=True)
 class Final:
-    """Percent: after the last epoch, mean of the last 10 epochs, best epoch (chosen on the test set: the paper's protocol).
+    """Percent: after the last epoch, mean of the last 10 epochs (in short runs of fewer, `tail_epochs`: those after the warm-up),
+    best epoch (chosen on the test set: the paper's protocol).
 
     Where the model was chosen on validation pictures, `best` is the chosen one's test accuracy and there is no other.
     """
@@ -23,6 +22,11 @@ class Final:
     last: float | None
     tail: float | None
     best: float
+    tail_epochs: int = TAIL
+
+    @property
+    def tail_words(self) -> str:
+        return "" if self.tail is None else f"{self.tail:.2f}{fewer(self.tail_epochs)}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class CellResult:
     epochs: int
     minutes: float | None
     mark: str
+    tail_epochs: int = TAIL  # the fewest that any seed's mean is of
 
     @property
     def difference(self) -> float | None:
@@ -55,19 +60,16 @@ class CellResult:
 
 def values(record: Record, measure: str) -> list[float]:
     """A measure in percent, epoch by epoch, where it was measured; `measure` as in a `Cell`."""
-    found: list[Any] = list(record.metrics)
-    for name in measure.split("."):
-        found = [line[name] for line in found if isinstance(line, dict) and line.get(name) is not None]
-    return [float(value) for value in found]
+    return measured(record.metrics, measure)
 
 
 def final(record: Record, measure: str = "accuracy.both") -> Final | None:
-    found = values(record, measure)
-    if not found:
+    found, end = values(record, measure), tail(record.metrics, measure)
+    if end is None:
         return None
     if any("chosen_epoch" in line for line in record.metrics):
         return Final(None, None, found[-1])
-    return Final(found[-1], mean(found[-TAIL:]), max(found))
+    return Final(found[-1], end.mean, max(found), end.epochs)
 
 
 def spread(numbers: Sequence[float | None]) -> Spread | None:
@@ -92,6 +94,7 @@ def result(cell: Cell, tasks: Sequence[Task], failed: dict[str, str] | None = No
         epochs_of(tasks[0].config) if tasks else cell.job.epochs,
         mean(minutes) if minutes else None,
         "; ".join(_marks(cell, tasks, len(finals), len(records), failed or {})),
+        min((one.tail_epochs for one in finals), default=TAIL),
     )
 
 

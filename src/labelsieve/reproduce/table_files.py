@@ -8,18 +8,20 @@ from labelsieve.report.page import Section, commands, page, paragraph, table
 from labelsieve.reproduce.cells import Table
 from labelsieve.reproduce.results import CellResult, Spread
 from labelsieve.runs import atomic
+from labelsieve.runs.tail import fewer
 
 HEADER = ("method", "data", "paper", "best", "difference", "last", "mean of last 10", "seeds", "epochs", "minutes", "mark")
 SPREADS = ("last", "mean_last_10", "best")
 COLUMNS = (
     *("row", "column", "job", "measure", "paper", "paper_std"),
     *(f"{name}{suffix}" for name in SPREADS for suffix in ("", "_std")),
-    *("difference", "seeds", "seeds_wanted", "epochs", "paper_epochs", "minutes", "mark"),
+    *("difference", "seeds", "seeds_wanted", "epochs", "paper_epochs", "minutes", "mark", "mean_last_10_epochs"),
 )
 EXPLAINED = (
     "Accuracy in percent on test pictures, both networks together unless a row says otherwise. Ours: mean ± standard deviation "
     "over seeds. Best is the best epoch, chosen on the test set as the paper's protocol has it, so it flatters: go by last. "
-    "Difference: best minus the paper's. Minutes: of one run, its warm-up included. Runs marked SHORT or SUBSET are "
+    "Difference: best minus the paper's. The mean of the last 10 epochs leaves the warm-up out; of fewer, it says of "
+    "how many. Minutes: of one run, its warm-up included. Runs marked SHORT or SUBSET are "
     "shorter or smaller than the paper's, and their numbers are not a reproduction of it."
 )
 
@@ -44,6 +46,10 @@ def said(value: Spread | None) -> str:
     return f"{value.mean:.2f}" + (f" ± {value.std:.2f}" if value.std is not None else "")
 
 
+def tail_said(result: CellResult) -> str:
+    return said(result.tail) + (fewer(result.tail_epochs) if result.tail else "")
+
+
 def cells_of(result: CellResult) -> list[str]:
     cell = result.cell
     paper = "" if cell.paper is None else said(Spread(cell.paper, cell.spread))
@@ -51,7 +57,7 @@ def cells_of(result: CellResult) -> list[str]:
     epochs = f"{result.epochs}" if result.epochs == cell.job.epochs else f"{result.epochs} of {cell.job.epochs}"
     minutes = "" if result.minutes is None else f"{result.minutes:.1f}"
     seeds = f"{result.seeds} of {result.wanted}"
-    numbers = [said(result.best), difference, said(result.last), said(result.tail)]
+    numbers = [said(result.best), difference, said(result.last), tail_said(result)]
     return [cell.row, cell.column, paper, *numbers, seeds, epochs, minutes, result.mark]
 
 
@@ -78,6 +84,7 @@ def _row(result: CellResult) -> list[str]:
         *map(str, counts),
         _number(result.minutes),
         result.mark,
+        str(result.tail_epochs) if result.tail else "",
     ]
 
 

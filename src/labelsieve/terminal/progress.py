@@ -10,6 +10,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from labelsieve.runs.tail import tail
 from labelsieve.runs.train import Progress as Step
 from labelsieve.runs.train import Run, drive
 from labelsieve.terminal.console import console
@@ -108,20 +109,16 @@ def line(step: Step) -> str:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """Last, mean of the last 10 and best test accuracy, the final AUC: each where it was measured."""
-    accuracies = [record["accuracy"]["both"] for record in run.metrics if "accuracy" in record]
+    """Last, mean of the last 10 (in a short run `mean_of`) and best test accuracy, the final AUC: each where it was measured."""
+    accuracies, end = [record["accuracy"]["both"] for record in run.metrics if "accuracy" in record], tail(run.metrics)
     found: dict[str, Any] = {}
     final = run.metrics[-1] if run.metrics else {}
     if "chosen_epoch" in final:
         found |= {"chosen_epoch": final["chosen_epoch"], "validation": final["chosen_validation"]}
         found |= {"accuracy_chosen": accuracies[-1]} if accuracies else {}
-    elif accuracies:
-        tail = accuracies[-10:]
-        found |= {
-            "accuracy_last": accuracies[-1],
-            "accuracy_mean_last_10": sum(tail) / len(tail),
-            "accuracy_best": max(accuracies),
-        }
+    elif end is not None:
+        found |= {"accuracy_last": accuracies[-1], "accuracy_best": max(accuracies)}
+        found |= {"accuracy_mean": end.mean, "mean_of": end.epochs} if end.epochs > 1 else {}
     found |= _further(run)
     for name in ("auc_loss", "auc_prototype"):
         values = [value for value in final.get(name, ()) if value is not None]
@@ -147,7 +144,7 @@ def say_summary(run: Run) -> None:
         "validation": f"validation accuracy of epoch {found.get('chosen_epoch')}, the best and the model",
         "accuracy_chosen": "test accuracy of that model, measured once",
         "accuracy_last": "accuracy, last epoch",
-        "accuracy_mean_last_10": "accuracy, mean of the last 10",
+        "accuracy_mean": f"accuracy, mean of the last {found.get('mean_of')} epochs",
         "accuracy_best": "accuracy, best (chosen on the test set: the paper's protocol)",
     }
     names |= {key: key.replace("_", " ") for key in found if key.startswith("accuracy_") and key not in names}

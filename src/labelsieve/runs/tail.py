@@ -1,0 +1,35 @@
+"""The end of a run, by which it is judged: lines of metrics.jsonl go in, the mean of a measure over the last epochs comes out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+TAIL = 10  # epochs: what the literature averages
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The mean over so many epochs: ten, or as many as a short run has."""
+
+    mean: float
+    epochs: int
+
+
+def fewer(epochs: int) -> str:
+    """What to write behind a mean of fewer epochs than ten."""
+    return "" if epochs >= TAIL else f" (of {epochs})"
+
+
+def measured(lines: Iterable[Mapping[str, Any]], measure: str) -> list[float]:
+    """The measure, such as accuracy.both, line by line where it is there."""
+    found: list[Any] = list(lines)
+    for name in measure.split("."):
+        found = [line[name] for line in found if isinstance(line, dict) and line.get(name) is not None]
+    return [float(value) for value in found]
+
+
+def tail(lines: Sequence[Mapping[str, Any]], measure: str = "accuracy.both") -> Tail | None:
+    """Of the last ten epochs. The warm-up is another training and is left out, unless there is nothing else."""
+    later = measured([line for line in lines if line.get("phase") != "warm-up"], measure)
+    last = (later or measured(lines, measure))[-TAIL:]
+    return Tail(sum(last) / len(last), len(last)) if last else None

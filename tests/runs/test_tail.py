@@ -1,0 +1,44 @@
+"""The mean of the last ten epochs: of ten where there are ten, without the warm-up where there is more than that."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from labelsieve.reproduce.results import Final
+from labelsieve.runs.tail import Tail, tail
+from labelsieve.terminal.progress import summary
+
+
+def lines(warm: int, later: int, phase: str = "prototypes") -> list[dict[str, Any]]:
+    """Epoch i is i % right."""
+    phases = ["warm-up"] * warm + [phase] * later
+    found: list[dict[str, Any]] = [
+        {"epoch": i, "phase": name, "accuracy": {"both": float(i)}} for i, name in enumerate(phases, 1)
+    ]
+    return [*found, {"epoch": len(found), "phase": "final"}]
+
+
+@pytest.mark.parametrize(
+    ("warm", "later", "expected"),
+    [(10, 20, Tail(25.5, 10)), (3, 10, Tail(8.5, 10)), (10, 4, Tail(12.5, 4)), (1, 1, Tail(2.0, 1)), (12, 0, Tail(7.5, 10))],
+)
+def test_the_warm_up_is_left_out_of_short_runs(warm: int, later: int, expected: Tail) -> None:
+    assert tail(lines(warm, later)) == expected
+
+
+def test_nothing_was_measured() -> None:
+    assert tail([]) is None and tail(lines(2, 2), "accuracy.prototypes") is None
+
+
+def test_a_mean_of_fewer_says_so() -> None:
+    assert Final(1.0, 2.0, 3.0, 4).tail_words == "2.00 (of 4)"
+    assert Final(1.0, 2.0, 3.0).tail_words == "2.00"
+    assert Final(None, None, 3.0).tail_words == ""
+
+
+@pytest.mark.parametrize(("warm", "later", "mean_of"), [(10, 20, 10), (4, 3, 3), (4, 1, None)])
+def test_a_runs_summary_has_it(warm: int, later: int, mean_of: int | None) -> None:
+    """A single epoch's mean is what the last epoch's accuracy says already."""
+    found = summary(SimpleNamespace(metrics=lines(warm, later)))  # type: ignore[arg-type]
+    assert found.get("mean_of") == mean_of and found["accuracy_last"] == found["accuracy_best"] == warm + later
