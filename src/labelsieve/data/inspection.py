@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labelsieve.data.inspection_text import lines, warnings
+from labelsieve.data.near_copies import near_copies
 from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing, present
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.survey import Plan, Progress, plan, surveyed
+from labelsieve.data.pictures.thumbs import of_arrays, of_texts
 
 if TYPE_CHECKING:
     from labelsieve.data.noisy_data import Collection
@@ -50,6 +53,7 @@ class Inspection:
     empty_classes: tuple[str, ...] = ()
     same_label: tuple[Duplicates, ...] = ()
     different_labels: tuple[Duplicates, ...] = ()
+    near_different: tuple[Duplicates, ...] = ()  # the same picture, saved or resized in another way, with different labels
     plan: Plan | None = None
     network: str | None = None
     notes: tuple[str, ...] = ()
@@ -139,7 +143,9 @@ def _pictures(layout: Layout, options: PictureOptions, progress: Progress | None
     readable = listing.without(broken)
     labels = [readable.classes[code] for code in readable.labels.tolist()]
     splits = [SPLITS[split] for split in readable.splits.tolist()]
-    same, different = duplicates((record["hash"] for record in good), readable.ids, labels, splits)
+    hashes = [record["hash"] for record in good]
+    same, different = duplicates(hashes, readable.ids, labels, splits)
+    near = near_different(of_texts(record.pop("thumb") for record in good), hashes, readable.ids, labels, splits)
     planned = plan(records, options)
     return Inspection(
         layout=layout,
@@ -154,6 +160,7 @@ def _pictures(layout: Layout, options: PictureOptions, progress: Progress | None
         empty_classes=listing.empty_classes,
         same_label=same,
         different_labels=different,
+        near_different=near,
         plan=planned,
         notes=(*listing.notes, *planned.notes),
     )
@@ -166,14 +173,26 @@ def duplicates(
     groups: defaultdict[Hashable, list[int]] = defaultdict(list)
     for row, content in enumerate(contents):
         groups[content].append(row)
-    same: list[Duplicates] = []
-    different: list[Duplicates] = []
-    for rows in groups.values():
-        if len(rows) > 1:
-            given = tuple(labels[row] for row in rows)
-            group = Duplicates(tuple(ids[row] for row in rows), given, tuple(splits[row] for row in rows))
-            (same if len(set(given)) == 1 else different).append(group)
-    return tuple(same), tuple(different)
+    found = [_group(rows, ids, labels, splits) for rows in groups.values() if len(rows) > 1]
+    same = tuple(group for group in found if len(set(group.labels)) == 1)
+    return same, tuple(group for group in found if len(set(group.labels)) > 1)
+
+
+def near_different(
+    thumbs: NDArray[np.uint8], contents: Sequence[Hashable], ids: Sequence[str], labels: Sequence[str], splits: Sequence[str]
+) -> tuple[Duplicates, ...]:
+    """Groups of rows that look the same and differ in label; of rows with the same content and label, the first."""
+    found = []
+    for rows in near_copies(thumbs):
+        first = {(contents[row], labels[row]): row for row in reversed(rows)}
+        several = len({content for content, _ in first}) > 1  # or `duplicates` has told of it
+        if several and len({label for _, label in first}) > 1:
+            found.append(_group(sorted(first.values()), ids, labels, splits))
+    return tuple(found)
+
+
+def _group(rows: Sequence[int], ids: Sequence[str], labels: Sequence[str], splits: Sequence[str]) -> Duplicates:
+    return Duplicates(*(tuple(column[row] for row in rows) for column in (ids, labels, splits)))
 
 
 def _counts(listing: Listing) -> dict[str, dict[str, int]]:
@@ -206,7 +225,11 @@ def of_collection(layout: Layout, found: "Collection") -> Inspection:
     for split, codes in splits.items():
         totals = np.bincount(codes.numpy(), minlength=len(found.train.classes)).tolist()
         counts[split] = dict(zip(found.train.classes, totals))
-    contents = (hashlib.sha256(row.tobytes()).digest() for row in found.train.images.numpy())
+    images = found.train.images.numpy()
+    contents = [hashlib.sha256(row.tobytes()).digest() for row in images]
     labels = [found.train.classes[code] for code in found.train.labels.tolist()]
-    same, different = duplicates(contents, found.train.ids, labels, ["train"] * len(labels))
-    return Inspection(layout, counts, tuple(found.train.images.shape[1:]), same_label=same, different_labels=different)
+    columns = found.train.ids, labels, ["train"] * len(labels)
+    same, different = duplicates(contents, *columns)
+    near = () if found.train.are_vectors else near_different(of_arrays(images), contents, *columns)
+    shape = tuple(images.shape[1:])
+    return Inspection(layout, counts, shape, same_label=same, different_labels=different, near_different=near)

@@ -25,6 +25,10 @@ def warnings(found: "Inspection") -> Iterator[str]:
         count = len(found.different_labels)
         occur = f"{_what(found, count)} {'occurs' if count == 1 else 'occur'}"
         yield f"{count} {occur} more than once with different labels: at least one label of each is wrong"
+    if found.near_different:
+        count = len(found.near_different)
+        occur = "picture occurs" if count == 1 else "pictures occur"
+        yield f"{count} {occur} again, saved or resized in another way, with different labels: one of them may be wrong"
     leaked = [group for group in (*found.same_label, *found.different_labels) if len(set(group.splits)) > 1]
     if leaked:
         are = "picture is" if len(leaked) == 1 else "pictures are"
@@ -83,9 +87,17 @@ def _duplicates(found: "Inspection") -> list[str]:
     for what, groups in (("the same label", found.same_label), ("different labels", found.different_labels)):
         if groups:
             said.append(f"exact duplicates with {what}: {len(groups):,} {_what(found, len(groups))}")
-    said += [f"  {_members(group)}" for group in found.different_labels[:LISTED]]
-    said += [f"  ...{_more(found.different_labels)}"] if len(found.different_labels) > LISTED else []
-    return said
+    said += _groups(found.different_labels)
+    if found.near_different:
+        said.append(
+            f"nearly the same, with different labels: {len(found.near_different):,} {_what(found, len(found.near_different))}"
+        )
+    return said + _groups(found.near_different)
+
+
+def _groups(groups: "Sequence[Duplicates]") -> list[str]:
+    said = [f"  {_members(group)}" for group in groups[:LISTED]]
+    return said + ([f"  ...{_more(groups)}"] if len(groups) > LISTED else [])
 
 
 def _what(found: "Inspection", count: int) -> str:

@@ -58,7 +58,7 @@ class Plan:
 def surveyed(
     listing: Listing, options: PictureOptions, verify: bool = False, progress: Progress | None = None
 ) -> list[dict[str, Any]]:
-    """One record a row: format, mode, width, height; with `verify` hash; `reason` where it cannot be read."""
+    """One record a row: format, mode, width, height; with `verify` hash and thumb; `reason` where it cannot be read."""
     records: list[dict[str, Any]] = [{}] * len(listing)
     done = 0
 

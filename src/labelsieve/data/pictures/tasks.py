@@ -14,6 +14,7 @@ import numpy as np
 
 from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixels, reason, top_of
 from labelsieve.data.pictures.fetch import Reference, fetch
+from labelsieve.data.pictures.thumbs import DRAFT, as_text, thumb
 
 Task = dict[str, Any]
 
@@ -56,7 +57,7 @@ def _write(handle: int, block: np.ndarray, offset: int) -> None:
 
 
 def survey(reference: Reference, verify: bool) -> dict[str, Any]:
-    """What the header says; with `verify` also the content's hash, and whether all of it can be decoded."""
+    """What the header says; with `verify` also the content's hash, a thumb, and whether all of it can be decoded."""
     seen: dict[str, Any] = {}
     try:
         with fetch(reference) as stream:
@@ -67,8 +68,9 @@ def survey(reference: Reference, verify: bool) -> dict[str, Any]:
             seen |= header(picture)
             seen |= top_of(picture)
             if verify:
-                picture.draft(None, (8, 8))
+                picture.draft(None, DRAFT)
                 picture.load()
+                seen["thumb"] = as_text(thumb(picture))
     except Exception as error:  # as above
         seen["reason"] = reason(error)
     return seen
