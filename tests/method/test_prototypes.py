@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from made_evidence import evidence
 from sklearn.metrics import roc_auc_score
-from test_cleaners import evidence
 
 from labelsieve.method.cleaners import Evidence, PrototypeCleaner
 from labelsieve.method.momentum import cut, update

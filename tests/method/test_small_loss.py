@@ -1,0 +1,71 @@
+"""The mixture as a cleaner: normalised losses, memory, classes that cannot be fitted, losses that are not finite."""
+
+from dataclasses import replace
+
+import torch
+from made_evidence import K, N, evidence
+from torch import Tensor
+
+from labelsieve.method.cleaners import MixtureCleaner
+from labelsieve.method.mixture import fit
+
+
+def normalised(losses: Tensor) -> Tensor:
+    losses = losses.double()
+    return (losses - losses.min()) / (losses.max() - losses.min())
+
+
+def test_memory_takes_the_mean_of_the_last_five_normalised_vectors() -> None:
+    cleaner, passes = MixtureCleaner(memory=5), [evidence(3)[0]]
+    g = torch.Generator().manual_seed(5)
+    for scale in (1.0, 3.0, 0.5, 2.0, 4.0, 1.5):
+        noise = torch.rand(N, generator=g)
+        passes.append(replace(passes[0], losses=scale * (passes[0].losses + noise)))
+    for seen in passes:
+        cleaner.learn(seen)
+    mean = torch.stack([normalised(seen.losses) for seen in passes[-5:]]).mean(0)
+    groups = torch.zeros(N, dtype=torch.long)
+    assert cleaner.past_ is not None and cleaner.past_.shape == (5, N)
+    torch.testing.assert_close(cleaner.past_.mean(0), mean, rtol=0, atol=1e-12)
+    # the mean is not normalised again before it is fitted
+    expected = fit(mean, groups, 1).posterior(mean, groups).float()
+    torch.testing.assert_close(cleaner.judge(passes[-1]), expected, rtol=0, atol=1e-6)
+
+
+def test_normalisation_is_over_the_whole_set_also_per_class() -> None:
+    """A class whose losses are all high stays high: its own range is not stretched to [0, 1]."""
+    seen, _ = evidence()
+    cleaner = MixtureCleaner(True)
+    cleaner.learn(seen)
+    assert cleaner.past_ is not None
+    torch.testing.assert_close(cleaner.past_[0], normalised(seen.losses), rtol=0, atol=1e-12)
+    assert cleaner.mixture_ is not None and cleaner.mixture_.means.shape == (K, 2)
+
+
+def test_scaling_all_losses_changes_nothing() -> None:
+    seen, _ = evidence()
+    first, second = MixtureCleaner(), MixtureCleaner()
+    first.learn(seen)
+    bigger = replace(seen, losses=7 * seen.losses + 3)
+    second.learn(bigger)
+    torch.testing.assert_close(first.judge(seen), second.judge(bigger), rtol=0, atol=1e-4)
+
+
+def test_a_class_that_cannot_be_fitted_counts_as_clean_and_is_named() -> None:
+    seen, _ = evidence()
+    losses = torch.where(seen.labels == 2, 0.5, seen.losses)
+    cleaner = MixtureCleaner(True)
+    cleaner.learn(replace(seen, losses=losses))
+    assert cleaner.unfitted_ == [2]
+    assert bool((cleaner.judge(replace(seen, losses=losses))[seen.labels == 2] == 1).all())
+
+
+def test_losses_that_are_not_finite_are_counted_and_judged_wrong() -> None:
+    seen, _ = evidence()
+    losses = seen.losses.clone()
+    losses[:3] = torch.tensor([float("nan"), float("inf"), float("-inf")])
+    cleaner = MixtureCleaner()
+    cleaner.learn(replace(seen, losses=losses))
+    q = cleaner.judge(replace(seen, losses=losses))
+    assert cleaner.excluded_ == 3
+    assert q[:3].tolist() == [0, 0, 0] and 0 < float(q[3:].mean()) < 1
