@@ -93,9 +93,14 @@ def in_child(work: Callable[[Task], Ranking], task: Task) -> Ranking:
 
 def end_with_parent() -> None:
     """A signal that ends the parent, such as a scheduler's, does not reach its child, which would train on for nobody."""
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+    def wait() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def by_cleanlab(task: Task) -> Ranking:
