@@ -26,7 +26,7 @@ STANDS_FOR = {"S": "0", "SPEC": "sym:0.2", "C": "cpc-awr", "M": "cpc", "training
 
 def commands_in(text: str) -> list[str]:
     """Inline code, also over two lines, and lines of blocks; what follows a # is a comment."""
-    blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     inline = [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)]
     return [one for one in (*inline, *"\n".join(blocks).splitlines()) if re.match(r"(python -m )?labelsieve[ .][a-z]", one)]

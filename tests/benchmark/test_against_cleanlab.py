@@ -1,5 +1,8 @@
 """The comparison measures what it says: out of sample, within its time, each in its own process."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -108,3 +111,15 @@ def test_lost_rows_are_named() -> None:
 
     assert "sym:0.2 seed 1" in lost([row(0, 0.95), row(1, 0.9)])
     assert "better in all 1 rows" in lost([row(0, 0.95)])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_command_alone_ends_what_measures_too(number: signal.Signals) -> None:
+    """As `kill` and schedulers send it; a terminal's Ctrl-C goes to both."""
+    work = "print('at work', flush=True); import time; time.sleep(600)"
+    words = f"from labelsieve.benchmark.against_cleanlab import in_child; in_child(exec, {work!r})"
+    with subprocess.Popen([sys.executable, "-c", words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        assert running.stdout is not None and running.stdout.readline() == b"at work\n"
+        running.send_signal(number)
+        assert running.communicate(timeout=30)[0] == b"", "the end of what both write to"
+    assert running.returncode == -number

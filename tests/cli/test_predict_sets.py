@@ -3,7 +3,10 @@
 import csv
 import io
 import json
+import os
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from cli.conftest import Shell
 from cli.own import QUICK, folder, striped
 from labelsieve.cli.main import main
 from labelsieve.data.pictures import pool
+from labelsieve.data.pictures.unlabelled_sets import is_set
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -138,7 +142,20 @@ def test_arrays_of_pictures_must_have_the_models_shape(tmp_path: Path, shell: Sh
     wide = shell("predict", home / "run", tmp_path / "wide.npz", "--out", tmp_path / "out.csv")
     assert wide.code == 1 and "(1, 16, 16)" in wide.err and "(1, 12, 12)" in wide.err and not (tmp_path / "out.csv").exists()
     np.savez(tmp_path / "few.npz", images=pictures, ids=np.array(["a"]))
-    assert "1 ids for 4 pictures" in shell("predict", home / "run", tmp_path / "few.npz").err
+    assert '1 ids for 4 samples of "images"' in shell("predict", home / "run", tmp_path / "few.npz").err
+
+
+def test_arrays_of_every_split(tmp_path: Path, shell: Shell, home: Path) -> None:
+    """As Keras and others write them: whoever asks most likely wants the test pictures."""
+    pictures = np.stack([np.asarray(striped(k, k % 3)) for k in range(4)])
+    np.savez(tmp_path / "both.npz", x_train=pictures[:2], y_train=[0, 1], x_test=pictures[2:], y_test=[2, 0])
+    answer = shell("predict", home / "run", tmp_path / "both.npz")
+    assert answer.code == 0, answer.err
+    assert [row["id"] for row in rows(answer.out)] == ["00000", "00001", "test/00000", "test/00001"]
+    assert [row["probability"] for row in rows(answer.out)] == said_of_files(shell, home, tmp_path, range(4))
+    np.savez(tmp_path / "odd.npz", x_train=pictures[:2], x_test=np.zeros((2, 16, 16), np.uint8))
+    odd = shell("predict", home / "run", tmp_path / "odd.npz")
+    assert odd.code == 1 and '"x_test" is (1, 16, 16), of "x_train" (1, 12, 12)' in odd.err
 
 
 def test_vectors_and_empty_files_are_no_pictures(tmp_path: Path, shell: Shell, home: Path) -> None:
@@ -152,3 +169,22 @@ def test_vectors_and_empty_files_are_no_pictures(tmp_path: Path, shell: Shell, h
     assert torn.code == 1 and "torn.parquet: not a whole Parquet file" in torn.err
     gone = shell("predict", home / "run", tmp_path / "none.parquet")
     assert gone.code == 1 and "there is no such file" in gone.err
+
+
+@pytest.fixture
+def anyone() -> Iterator[None]:
+    """Permissions hold for everybody but the super-user."""
+    before = os.geteuid()
+    os.seteuid(before or 65_534)
+    yield
+    os.seteuid(before)
+
+
+def test_a_folder_that_may_not_be_looked_into_is_passed_over(anyone: None) -> None:
+    with tempfile.TemporaryDirectory() as place:  # tmp_path may lie where only the super-user goes
+        for locked in (Path(place) / "locked", Path(place) / "half" / "locked"):
+            locked.mkdir(parents=True)
+            locked.chmod(0)
+        assert not is_set(Path(place) / "locked") and not is_set(Path(place) / "half")
+        (Path(place) / "half" / "locked").chmod(0o700)
+        (Path(place) / "locked").chmod(0o700)

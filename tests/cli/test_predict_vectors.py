@@ -48,6 +48,21 @@ def test_vectors_of_every_form_are_classified(tmp_path: Path, shell: Shell, run:
     assert said[0] == f"{tmp_path / 'new.npz'}:new 0" and said[30] == f"{tmp_path / 'new.npy'}:00000"
 
 
+def test_vectors_of_every_split(tmp_path: Path, shell: Shell, run: Path) -> None:
+    features, labels = made(30, seed=1)
+    np.savez(tmp_path / "new.npz", features=features[:20], ids=np.arange(100, 120), test_features=features[20:])
+    answer = shell("predict", run, tmp_path / "new.npz")
+    assert answer.code == 0, answer.err
+    rows = list(csv.DictReader(answer.out.splitlines()))
+    assert [row["id"] for row in rows] == [*map(str, range(100, 120)), *(f"test/{k:05d}" for k in range(10))]
+    assert np.mean([row["label"] for row in rows] == NAMES[labels]) > 0.9
+    np.savez(tmp_path / "odd.npz", features=features, test_features=features[:, :5])
+    odd = shell("predict", run, tmp_path / "odd.npz")
+    assert odd.code == 1 and '12 in "features", 5 in "test_features"' in odd.err
+    np.savez(tmp_path / "few.npz", features=features, ids=["a"], test_features=features)
+    assert '1 ids for 30 samples of "features"' in shell("predict", run, tmp_path / "few.npz").err
+
+
 def test_a_parquet_file_of_vectors(tmp_path: Path, shell: Shell, run: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet

@@ -1,7 +1,10 @@
 """`reproduce` and `compare` as a shell calls them: plans that make nothing, sweeps that go on, runs side by side."""
 
 import json
+import os
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,8 @@ from labelsieve.cli import planning
 from labelsieve.data.npz import read_npz
 from labelsieve.reproduce import paper
 from labelsieve.reproduce.speed import H200
+from labelsieve.runs.train import Progress, Run, drive
+from labelsieve.terminal.progress import Stopper
 from reproduce.tiny_sweep import table
 from runs.tiny import arrays_file, pictures, tiny_config, whole
 
@@ -48,6 +53,26 @@ def test_a_table_is_run_written_and_gone_on_with(tmp_path: Path, shell: Shell, s
     assert other.code == 2 and "begun with --epochs 2" in other.err
     drawn = shell("reproduce", "figures", out)
     assert drawn.code == 0 and (out / "figures" / "arrays-stripes-sym30-auc.png").exists()
+
+
+def test_a_signal_in_a_runs_last_moments_stops_the_sweep(
+    tmp_path: Path, shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run that it finds is done; the next one would begin and nobody would hear of the signal any more."""
+
+    def signalled(run: Run, stop: Stopper) -> Iterator[Progress]:
+        for step in drive(run, stop):
+            if run.done:
+                os.kill(os.getpid(), signal.SIGTERM)
+            yield step
+
+    monkeypatch.setattr("labelsieve.terminal.progress.drive", signalled)
+    command = ("reproduce", "tiny", "--seeds", 1, "--out", tmp_path / "sweep", "--data", source, "--epochs", 2)
+    first = shell(*command)
+    assert first.code == 128 + signal.SIGTERM and "the same command goes on" in first.out, first.err
+    assert first.out.count("epoch 2/2") == 1
+    last = shell(*command)
+    assert last.code == 0 and last.out.count("epoch 2/2") == 1, "all is done, signal or not"
 
 
 def test_a_budget_is_kept_for_cells_whose_data_were_named(tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

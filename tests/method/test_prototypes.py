@@ -35,6 +35,19 @@ def test_the_prototypes_memory_is_the_mean_of_the_last_scores() -> None:
     assert torch.allclose(remembering.judge(fewer), plain.judge(fewer), atol=1e-6)  # others have no past here
 
 
+def test_a_step_is_as_long_as_the_learning_rate_says_by_then() -> None:
+    """Not as long as the one that the cleaner was made with: it drops with the network's."""
+    seen, _ = evidence()
+    cleaner = PrototypeCleaner(dim=8)
+    cleaner.learn(seen)
+    before = {name: value.clone() for name, value in cleaner.state_dict().items()}
+    cleaner.lr = 0.0
+    cleaner.learn(seen)
+    after = cleaner.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in ("prototypes", "projector.layers.0.weight"))
+    assert not torch.equal(before["momentum.0"], after["momentum.0"])
+
+
 def test_many_classes_of_long_features_do_not_drive_prototypes_away() -> None:
     """With 1,000 classes of five long vectors and a rate of 0.05, scores once grew to 1e24 and nobody was told."""
     g = torch.Generator().manual_seed(1)

@@ -100,12 +100,12 @@ def test_scores_and_issues_hold_its_chances(tmp_path: Path, source: str) -> None
 
 
 def test_figures_show_it_by_its_name(tmp_path: Path, source: str) -> None:
-    register_cleaner("a$b", lambda seed: Nearest())
-    whole(tmp_path / "run", tiny_config(source, cleaner="a$b", training__epochs=3))
+    register_cleaner("gmm-a$b", lambda seed: Nearest())
+    whole(tmp_path / "run", tiny_config(source, cleaner="gmm-a$b", training__epochs=3))
     records = [read_record(RunFolder.open(tmp_path / "run"))]
     lines = auc_lines(records)
-    assert [line.label for line in lines] == [r"a\$b", r"its mixture (a\$b)"]
-    assert [line.cleaner for line in agreement_lines(records, "divergence")] == ["a$b"]
+    assert [line.label for line in lines] == [r"gmm-a\$b", r"its mixture (gmm-a\$b)"]
+    assert [line.cleaner for line in agreement_lines(records, "divergence")] == ["gmm-a$b"]
     figure = lines_figure([("AUC", lines)], 1, "words")
     assert all(place.stat().st_size > 200 for place in save(figure, tmp_path / "auc"))
 

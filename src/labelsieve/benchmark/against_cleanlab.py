@@ -4,14 +4,16 @@ cleanlab gets probabilities from K-fold training of one network with plain cross
 works in a process of its own, so that peak memory is its own. True labels are looked at only after both have answered.
 """
 
+import os
 import resource
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -74,14 +76,31 @@ def compare(task: Task, quick: bool, say: Callable[[str], None]) -> dict[str, An
 
 
 def in_child(work: Callable[[Task], Ranking], task: Task) -> Ranking:
-    """The work in a fresh process of its own."""
-    try:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    """The work in a fresh process of its own, which ends when this one is told to."""
+    others = set(active_children())
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
+        try:
             return pool.submit(work, task).result()
-    except BrokenProcessPool:
-        raise ToolError(
-            "the process that measured was ended from outside, perhaps for want of memory; use fewer samples"
-        ) from None
+        except BrokenProcessPool:
+            raise ToolError(
+                "the process that measured was ended from outside, perhaps for want of memory; use fewer samples"
+            ) from None
+        except KeyboardInterrupt:  # sent to this process alone: the pool would wait until the work is done
+            for child in set(active_children()) - others:
+                child.terminate()
+            raise
+
+
+def end_with_parent() -> None:
+    """A signal that ends the parent, such as a scheduler's, does not reach its child, which would train on for nobody."""
+
+    def wait() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def by_cleanlab(task: Task) -> Ranking:

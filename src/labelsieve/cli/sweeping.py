@@ -39,7 +39,7 @@ def carry_out(asked: Asked) -> int:
     say_report(report)
     results = write_results(sweep, asked.table, plan, report)
     say_results(asked.table, results)
-    return 1 if report.failed else clock.exit_code
+    return 1 if report.failed else clock.exit_code if report.stopped else 0
 
 
 class Deadline:
@@ -54,9 +54,9 @@ class Deadline:
         return None if self.ends is None else self.ends - time.monotonic()
 
     def time_left(self) -> bool:
-        """Always for the first run, so that every call gets on by at least an epoch."""
+        """Always for the first run, so that every call gets on by at least an epoch; not after a signal."""
         left = self.left()
-        return left is None or not self.opening or left > self.opening
+        return not self.exit_code and (left is None or not self.opening or left > self.opening)
 
     def train(self, task: Task, run: Run, after: Callable[[Progress], None]) -> bool:
         began, first = time.monotonic(), run.epoch
@@ -68,7 +68,7 @@ class Deadline:
 
         stopper = Stopper(self.left())
         done = follow(run, stopper, f"{task.name}:", seen)
-        self.exit_code = stopper.exit_code
+        self.exit_code = stopper.exit_code  # also of a signal that came when this run was all but done
         return done
 
 

@@ -24,7 +24,7 @@ from labelsieve.data.noisy_data import (
 )
 from labelsieve.data.npz import Array, read_npz
 from labelsieve.data.npz_classes import Numbered, without_empty
-from labelsieve.data.npz_keys import held_keys, keys_by_role, misshapen, nothing_found, plain_labels
+from labelsieve.data.npz_keys import held_keys, ids_by_key, keys_by_role, misshapen, nothing_found, plain_labels, sample_keys
 from labelsieve.data.npz_unlabelled import labelled_rows
 from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.labels import MISSING, name_labels
@@ -81,17 +81,23 @@ def read_arrays(path: Path | None, skip_unlabelled: bool = False, white: int | N
     return Loaded(collection, held.get("val"), (*notes, *rows.notes))
 
 
-def new_pictures(path: Path, white: int | None = None) -> tuple[tuple[str, ...], Tensor]:
-    """Ids (N,) and pictures uint8 (N, C, H, W) of an .npz that needs no labels; without ids, the rows are numbered as above."""
+def new_pictures(path: Path, white: int | None = None) -> tuple[list[str], Tensor]:
+    """Ids (N,) and pictures uint8 (N, C, H, W) of an .npz that needs no labels, of every split.
+
+    Without ids, rows to train on are numbered as above; those of other splits are "val/00000" and "test/00000".
+    """
     arrays = read_npz(path)
-    key = keys_by_role(arrays, path).get("values")
-    if key is None:
-        raise nothing_found(arrays, path)
-    pictures = _pictures(arrays, [key], path, white)[0][key]
-    ids = _ids(arrays, len(pictures), path)
-    if len(ids) != len(pictures):
-        raise ToolError(f"{path}: {len(ids)} ids for {len(pictures)} pictures; write one for each")
-    return ids, pictures
+    keys = sample_keys(arrays, path)
+    pictures = _pictures(arrays, list(keys.values()), path, white)[0]
+    one = pictures[keys[""]].shape[1:]
+    for key, some in pictures.items():
+        if some.shape[1:] != one:
+            raise ToolError(
+                f'{path}: one picture of "{key}" is {tuple(some.shape[1:])}, of "{keys[""]}" {tuple(one)}; make them alike'
+            )
+    counts = {key: len(some) for key, some in pictures.items()}
+    given = _ids(arrays, 0, path) if "ids" in arrays else None
+    return ids_by_key(keys, counts, given, path), torch.cat(list(pictures.values()))
 
 
 def _check_keys(arrays: dict[str, Array], path: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ Every picture is opened, decoded and hashed, in parallel; nothing is written. To
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,6 @@ from labelsieve.data.pictures.thumbs import of_arrays, of_texts
 
 if TYPE_CHECKING:
     from labelsieve.data.noisy_data import Collection
-
-# (size, channels, samples, classes) -> a network's name: filled in by who knows the networks.
-NetworkChoice = Callable[[int, int, int, int], str]
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class Inspection:
     different_labels: tuple[Duplicates, ...] = ()
     near_different: tuple[Duplicates, ...] = ()  # the same picture, saved or resized in another way, with different labels
     plan: Plan | None = None
-    network: str | None = None
+    network: str | None = None  # filled in by who knows the networks
     notes: tuple[str, ...] = ()
 
     @property
@@ -111,27 +108,16 @@ def known_source(text: str, options: PictureOptions) -> "Path | str":
     return Path(place) if name in (*OWN, "arrays") and name not in WEBSETS else source
 
 
-def inspection(
-    path: Path | str,
-    options: PictureOptions | None = None,
-    progress: Progress | None = None,
-    choose_network: NetworkChoice | None = None,
-) -> Inspection:
-    """Look at everything at `path`, or in a named data set; `choose_network` names the network that training would use."""
+def inspection(path: Path | str, options: PictureOptions | None = None, progress: Progress | None = None) -> Inspection:
+    """Look at everything at `path`, or in a named data set."""
     options = options or PictureOptions()
     if isinstance(path, str):
         from labelsieve.data.sources import open_data
 
         name, _, place = path.partition(":")
-        found = of_collection(Layout(name, Path(place or name), "a known data set"), open_data(path))
-    else:
-        layout = recognise(path, options)
-        found = _pictures(layout, options, progress) if layout.has_pictures else _arrays(layout, options)
-    if choose_network is None:
-        return found
-    size, channels = (found.shape[-1], found.shape[0]) if len(found.shape) == 3 else (found.shape[0], 0)
-    name = choose_network(size, channels, found.samples, len(found.training))
-    return replace(found, network=name)
+        return of_collection(Layout(name, Path(place or name), "a known data set"), open_data(path))
+    layout = recognise(path, options)
+    return _pictures(layout, options, progress) if layout.has_pictures else _arrays(layout, options)
 
 
 def _pictures(layout: Layout, options: PictureOptions, progress: Progress | None) -> Inspection:

@@ -3,7 +3,7 @@
 Our own names come first, then those of Parquet columns, of Keras (x_train, y_train) and of MedMNIST (train_images, train_labels).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from labelsieve.data.npz import Array
@@ -45,6 +45,24 @@ def _first(keys: Collection[str], groups: Groups, path: Path) -> str | None:
     if len(there) > 1:
         raise ToolError(f"{path}: the keys {' and '.join(there)} would both do; keep one")
     return there[0] if there else None
+
+
+def sample_keys(keys: Collection[str], path: Path) -> dict[str, str]:
+    """{what ids begin with: key} of the samples of every split: "" for those to train on, then "val/" and "test/"."""
+    found = keys_by_role(keys, path)
+    if "values" not in found:
+        raise nothing_found(keys, path)
+    roles = {"": "values", "val/": "val values", "test/": "test values"}
+    return {start: found[role] for start, role in roles.items() if role in found}
+
+
+def ids_by_key(keys: Mapping[str, str], counts: Mapping[str, int], given: Sequence[str] | None, path: Path) -> list[str]:
+    """Ids of all of `sample_keys`' rows: those `given` for the first key, if any, else numbers as when trained on."""
+    first = keys[""]
+    if given is not None and len(given) != counts[first]:
+        raise ToolError(f'{path}: {len(given)} ids for {counts[first]} samples of "{first}"; write one for each')
+    numbered = {start: [f"{start}{row:05d}" for row in range(counts[key])] for start, key in keys.items()}
+    return [name for start, names in numbered.items() for name in (given if given is not None and not start else names)]
 
 
 def held_keys(found: Mapping[str, str], split: str, keys: Collection[str], path: Path) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.data.npz import Array, read_npy, read_npz
-from labelsieve.data.npz_keys import COLUMNS, keys_by_role, misshapen, nothing_found, plain_labels
+from labelsieve.data.npz_keys import COLUMNS, ids_by_key, misshapen, plain_labels, sample_keys
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
@@ -37,18 +37,13 @@ class Rows:
 def new_vectors(path: Path, options: PictureOptions | None = None) -> tuple[list[str], Tensor]:
     """Ids (N,) and vectors (N, D) of a file that needs no labels; without ids, the rows are numbered as in `load_embeddings`."""
     options, suffix = options or PictureOptions(), path.suffix.lower()
-    ids: list[Any] | None = None
     if suffix == ".npz":
-        arrays = read_npz(path)
-        key = keys_by_role(arrays, path).get("values")
-        if key is None:
-            raise nothing_found(arrays, path)
-        found, place = arrays[key], f'{path}: "{key}"'
-        ids = arrays["ids"].tolist() if "ids" in arrays else None
-    elif suffix == ".npy":
-        found, place = read_npy(path), str(path)
+        return _new_in_npz(path)
+    ids: list[Any] | None = None
+    if suffix == ".npy":
+        found = read_npy(path)
     elif suffix == ".parquet":
-        file, place = parquet_file(path), str(path)
+        file = parquet_file(path)
         column, others = _vector_column(file, path, options)
         name = optional(others, options.id_column, usual.ID, "id_column", path)
         table = file.read(columns=[column] if name is None else [column, name])
@@ -56,10 +51,21 @@ def new_vectors(path: Path, options: PictureOptions | None = None) -> tuple[list
         ids = None if name is None else table.column(name).to_pylist()
     else:
         raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; give one of these")
-    read = vectors(found, place)
-    if ids is not None and len(ids) != len(read):
-        raise ToolError(f"{path}: {len(ids)} ids for {len(read)} vectors; write one for each")
+    read = vectors(found, str(path))
     return [f"{row:05d}" for row in range(len(read))] if ids is None else [str(value) for value in ids], read
+
+
+def _new_in_npz(path: Path) -> tuple[list[str], Tensor]:
+    """Of every split; the rows of those that are not trained on are "val/00000" and "test/00000"."""
+    arrays = read_npz(path)
+    keys = sample_keys(arrays, path)
+    read = {key: vectors(arrays[key], f'{path}: "{key}"') for key in keys.values()}
+    lengths = {key: some.shape[1] for key, some in read.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f'{length} in "{key}"' for key, length in lengths.items())
+        raise ToolError(f"{path}: vectors of several lengths, {listed}; make them alike")
+    given = [str(value) for value in arrays["ids"].tolist()] if "ids" in arrays else None
+    return ids_by_key(keys, {key: len(some) for key, some in read.items()}, given, path), torch.cat(list(read.values()))
 
 
 def vectors(values: Array, place: str) -> Tensor:

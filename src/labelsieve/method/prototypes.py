@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from labelsieve.method import equations
 from labelsieve.method.batches import Prepare, plainly, sorted_for
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import changed_by, cut, momenta, optimised, part, restore_momenta, set_lr, sgd, slope, update
+from labelsieve.method.momentum import changed_by, cut, momenta, optimised, part, restore_momenta, sgd, slope, update
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
@@ -138,8 +138,6 @@ class PrototypeCleaner:
             clean = self._own_teacher(seen)
         if not isinstance(clean, Tensor) or clean.dtype != torch.bool or clean.shape != seen.labels.shape:
             raise ValueError(f"clean must be a tensor of {len(seen)} truth values, such as teacher.judge(seen) > 0.5")
-        assert self.optimiser_ is not None
-        set_lr(self.optimiser_, self.lr)
         predicted = seen.predicted
         confident = equations.confident_noisy(seen.probs, seen.labels, clean)
         columns = (seen.features.float(), seen.labels, clean, predicted, confident)

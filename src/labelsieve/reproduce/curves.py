@@ -15,6 +15,7 @@ LABELS = {
     "cpc-awr": r"CPC$_{awr}$",
     "contrastive": "CPC without GMM",
 }
+MIXTURES = ("gmm-agn", "gmm-awr")  # these divide by the mixture; one of somebody's own may be called gmm-more
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +36,9 @@ def auc_lines(records: Sequence[Record]) -> list[Line]:
     """The AUC of each cleaner in its own runs. Without a run of its own, a mixture is shown where it teaches prototypes."""
     lines = []
     for cleaner in _cleaners(records):
-        key = "auc_loss" if cleaner in ("gmm-agn", "gmm-awr") else "auc_prototype"
+        key = "auc_loss" if cleaner in MIXTURES else "auc_prototype"
         lines += _line(records, cleaner, key, _label(cleaner))
-    if not any(line.cleaner.startswith("gmm") for line in lines):
+    if not any(line.cleaner in MIXTURES for line in lines):
         for cleaner in _cleaners(records):
             lines += _line(records, cleaner, "auc_loss", f"its mixture ({_label(cleaner)})", teacher=True)
     return lines

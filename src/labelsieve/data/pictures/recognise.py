@@ -17,7 +17,7 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.saved import is_saved, read_saved
 from labelsieve.data.pictures.shards import holds_pictures, read_shards, shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
-from labelsieve.data.pictures.walking import holds_picture, no_pictures, visible_folders
+from labelsieve.data.pictures.walking import holds_picture, is_run, no_pictures, visible_folders
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.errors import ToolError
 
@@ -99,6 +99,8 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
     shards = [] if full else shard_files(path)
     if shards:
         return Layout("parquet pictures", path, f"{len(shards)} Parquet files with pictures in them")
+    if not full and is_run(path):  # its issues.csv has paths and labels, and would be taken for the data
+        raise ToolError(f"{path}: this is a run folder and not data; name data, such as those that it was trained on")
     flat = bool(full) and all(name.lower() in SPLIT_NAMES for name in full)
     if any(map(is_trained_on, named)) and (flat or len(full) < 2):
         return _one_table(path, named)

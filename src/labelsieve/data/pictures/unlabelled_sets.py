@@ -9,6 +9,7 @@ from labelsieve.data.pictures.shards import shard_files, unlabelled_shards
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.pictures.unlabelled import Unlabelled
 from labelsieve.data.pictures.walking import holds_picture
+from labelsieve.errors import ToolError
 
 FILES = (*SUFFIXES, ".npz", ".npy")
 
@@ -16,7 +17,10 @@ FILES = (*SUFFIXES, ".npz", ".npy")
 def is_set(path: Path) -> bool:
     """Whether pictures are rows of the data set at `path`, rather than itself or the files below it."""
     if path.is_dir():
-        return is_saved(path) or (not holds_picture(path) and bool(shard_files(path)))
+        try:
+            return is_saved(path) or (not holds_picture(path) and bool(shard_files(path)))
+        except (OSError, ToolError):  # one that may not be looked into is passed over, and counted, by `find_pictures`
+            return False
     return path.suffix.lower() in FILES
 
 

@@ -15,12 +15,12 @@ OUT = f"folder left out: {LEAVES}"
 
 def visible_folders(path: Path) -> list[str]:
     """The names of the folders directly in `path`, in order; hidden ones and those of runs are left out."""
-    return [name for name in _folders_in(path) if not _is_run(path / name)]
+    return [name for name in _folders_in(path) if not is_run(path / name)]
 
 
 def run_folders(path: Path) -> list[str]:
     """The names of the folders directly in `path` that hold a run: what it wrote is no class."""
-    return [name for name in _folders_in(path) if _is_run(path / name)]
+    return [name for name in _folders_in(path) if is_run(path / name)]
 
 
 def _folders_in(path: Path) -> list[str]:
@@ -31,7 +31,7 @@ def _folders_in(path: Path) -> list[str]:
         raise ToolError(f"{path}: the folder cannot be read ({error.strerror}); check its permissions") from None
 
 
-def _is_run(path: Path) -> bool:
+def is_run(path: Path) -> bool:
     """Every run has these two from its beginning; a folder that cannot be looked into is none."""
     return os.path.isfile(path / "config.yaml") and os.path.isdir(path / "checkpoint")  # noqa: PTH112, PTH113
 
@@ -81,7 +81,7 @@ def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False)
             if is_hidden(entry.name):
                 ignored["hidden"] += 1
             elif _is_dir(entry):
-                if _is_run(root / here / entry.name):
+                if is_run(root / here / entry.name):
                     ignored["folder of a run"] += 1
                 else:
                     below.append(f"{here}/{entry.name}")
