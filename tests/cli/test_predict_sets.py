@@ -188,3 +188,11 @@ def test_a_folder_that_may_not_be_looked_into_is_passed_over(anyone: None) -> No
         assert not is_set(Path(place) / "locked") and not is_set(Path(place) / "half")
         (Path(place) / "half" / "locked").chmod(0o700)
         (Path(place) / "locked").chmod(0o700)
+
+
+@pytest.mark.parametrize("setting", ["pictures.size=20", "pictures.fit=pad", "pictures.workers=3", "pictures.label_column=y"])
+def test_settings_that_would_do_nothing_are_refused(tmp_path: Path, shell: Shell, home: Path, setting: str) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("path\nmissing.png\n")
+    answer = shell("predict", home / "run", table, "--set", setting)
+    assert answer.code == 2 and setting.partition("=")[0] in answer.err and "image_column" in answer.err

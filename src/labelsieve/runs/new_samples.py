@@ -24,6 +24,7 @@ from labelsieve.runs.model import Model
 from labelsieve.runs.picture_choices import picture_options
 
 VECTOR_FILES = (".npz", ".npy", ".parquet")
+READ = ("image_column", "id_column", "split_column", "root", "outside", "encoding", "white")  # of the settings of pictures
 STRETCH = 65_536  # vectors whose answers are written together
 PIXELS = 2**28  # of arrays, the same
 
@@ -46,6 +47,12 @@ class NewSamples:
 
 def find_samples(model: Model, config: Config, paths: Sequence[Path], said: Mapping[str, Any]) -> NewSamples:
     """What lies at the paths, of the kind that the model reads; `said` are settings of pictures, in place of the run's own."""
+    idle = [key for key in said if key.removeprefix("pictures.") not in READ]
+    if idle:
+        raise UsageError(
+            f"--set {idle[0]}: pictures are brought to what the model was trained on, and labels are not read; "
+            f"`predict` takes pictures.{', '.join(READ)}"
+        )
     paths = [path.expanduser() for path in paths]
     return (_vectors if len(model.shape) == 1 else _pictures)(model, config, paths, said)
 
