@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from labelsieve.method import equations
 from labelsieve.method.batches import Prepare, plainly, sorted_for
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import changed_by, cut, momenta, optimised, part, restore_momenta, sgd, slope, update
+from labelsieve.method.momentum import cut, part, slope, update
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
@@ -128,7 +128,7 @@ class PrototypeCleaner:
         self.inner: Callable[..., Tensor] = descent
         self.projector_: Projector | None = None
         self.prototypes_: nn.Parameter | None = None
-        self.optimiser_: torch.optim.Optimizer | None = None
+        self.momenta_: list[Tensor] = []  # one for each of the weights
         self.past_: Tensor | None = None  # (up to memory, N): the scores after each call of learn, the newest last
 
     def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
@@ -176,20 +176,23 @@ class PrototypeCleaner:
         self, features: Tensor, labels: Tensor, clean: Tensor, predicted: Tensor, confident: Tensor, weight: Tensor
     ) -> Tensor:
         """One SGD step on L_C. Shapes are static: a short last batch is filled up with rows of weight 0."""
-        assert self.optimiser_ is not None
-        weights, remembered = optimised(self.optimiser_), list(momenta(self.optimiser_).values())
         batch = (features, labels, clean, predicted, confident, weight)
-        return self.inner(weights, remembered, batch, (self.lr, self.momentum, self.weight_decay), self.alpha, self.cosine)
+        rates = (self.lr, self.momentum, self.weight_decay)
+        return self.inner(self._weights(), self.momenta_, batch, rates, self.alpha, self.cosine)
 
     def _tensors(self) -> list[Tensor]:
-        assert self.optimiser_ is not None
-        return changed_by(self.optimiser_)
+        return [*self._weights(), *self.momenta_]
+
+    def _weights(self) -> list[Tensor]:
+        """The projector's, then the prototypes."""
+        assert self.projector_ is not None and self.prototypes_ is not None
+        return [*self.projector_.parameters(), self.prototypes_]
 
     def _start(self, features: int, classes: int, device: torch.device) -> None:
         generator = seeded(self.seed, WEIGHTS)
         self.projector_ = Projector(features, self.dim, self.depth, self.cosine, generator).to(device)
         self.prototypes_ = nn.Parameter((0.01 * torch.randn(classes, self.dim, generator=generator)).to(device))
-        self.optimiser_ = sgd([*self.projector_.parameters(), self.prototypes_], self.lr, self.momentum, self.weight_decay)
+        self.momenta_ = [torch.zeros_like(weight, requires_grad=False) for weight in self._weights()]
 
     @staticmethod
     def _own_teacher(seen: Evidence) -> Tensor:
@@ -198,23 +201,25 @@ class PrototypeCleaner:
         return teacher.judge(seen) > 0.5
 
     def state_dict(self) -> dict[str, Tensor]:
-        if self.projector_ is None or self.prototypes_ is None or self.optimiser_ is None:
+        if self.projector_ is None or self.prototypes_ is None:
             return {}
         state = {f"projector.{name}": value for name, value in self.projector_.state_dict().items()}
         state |= {"prototypes": self.prototypes_.detach(), "learnt": torch.tensor(self.learnt_)}
         if self.past_ is not None:
             state["past"] = self.past_
-        return state | momenta(self.optimiser_)
+        return state | {f"momentum.{i}": momentum for i, momentum in enumerate(self.momenta_)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         if not state:
             return
         prototypes = state["prototypes"]
         self._start(state["projector.layers.0.weight"].shape[1], len(prototypes), prototypes.device)
-        assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
+        assert self.projector_ is not None and self.prototypes_ is not None
         self.projector_.load_state_dict(part(state, "projector"))
         with torch.no_grad():
             self.prototypes_.copy_(prototypes)
-        restore_momenta(self.optimiser_, state)
+        for i, momentum in enumerate(self.momenta_):
+            if f"momentum.{i}" in state:  # a slim checkpoint has none: they start at zero
+                momentum.copy_(state[f"momentum.{i}"])
         self.learnt_ = int(state["learnt"])
         self.past_ = state.get("past")
