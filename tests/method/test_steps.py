@@ -59,13 +59,12 @@ def slow_step(
     network.train()
     peer.eval()
     with torch.no_grad():
-        own = []
-        for some in weak.chunk(passes):
+        own = torch.zeros(4 * B, K)
+        for some in sorted(torch.arange(4 * B).chunk(passes), key=lambda rows: int(rows[0]) < 2 * B):  # u1, u2, x1, x2
             for _ in range(4 // passes):  # as if a pass for each view, of which every one moves the running statistics
-                found = logits_of(network, some).softmax(1)
-            own.append(found)
+                own[some] = logits_of(network, weak[some]).softmax(1)
         other = logits_of(peer, weak[2 * B :]).softmax(1)
-        aims = slow_targets(torch.cat(own), other, labels, w)
+        aims = slow_targets(own, other, labels, w)
     rows = range(4 * B if train_unlabelled else 2 * B)
     mixed, mixed_aims = [], []
     for i in rows:

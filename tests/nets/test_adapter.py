@@ -82,9 +82,15 @@ def test_a_registered_network_is_known_by_its_name(registry: None) -> None:
     register("mine", lambda channels, classes: adapted(logits_only(), (channels, 8, 8)))
     logits, _ = build("mine", 1, 3, 0)(torch.zeros(2, 1, 8, 8))
     assert logits.shape == (2, 3)
-    for name in ("mine", "auto", "timm:x", "small"):
+    for name in ("auto", "timm:x", "small"):
         with pytest.raises(UsageError, match="known already"):
             register(name, lambda channels, classes: Pair())
+
+
+def test_a_cell_that_runs_again_registers_the_newer_network(registry: None) -> None:
+    register("mine", lambda channels, classes: Pair())
+    register("mine", lambda channels, classes: adapted(logits_only(), (channels, 8, 8)))
+    assert not isinstance(build("mine", 1, 3, 0), Pair)
 
 
 def test_a_registered_builder_of_logits_alone_is_adapted(registry: None) -> None:

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from labelsieve.errors import UsageError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS, build
 from labelsieve.nets.preact import PreActBlock, PreActResNet18
 
 CASES = [("small", size) for size in (8, 28, 32, 33)] + [("small-wide", 8), ("small-wide", 33)]
-CASES += [("preact-resnet18", size) for size in (8, 28, 33)]
+CASES += [(name, size) for name in ("preact-resnet18", "preact-resnet18-identity") for size in (8, 28, 33)]
 CASES += [("resnet18", 64), ("resnet18", 33), ("resnet50", 64)]
 SLIM = {"channels": 3, "classes": 10, "width": 8}
 
@@ -69,6 +69,16 @@ def test_preact_resnet18_has_its_published_size() -> None:
     assert network.features == 512
 
 
+def test_weights_of_one_wiring_are_refused_by_the_other() -> None:
+    """Their shapes are the same, so they would load, and say something else."""
+    published, identity = PreActResNet18(**SLIM), PreActResNet18(**SLIM, identity=True)
+    with pytest.raises(ToolError, match="of network preact-resnet18-identity,"):
+        published.load_state_dict(identity.state_dict())
+    with pytest.raises(ToolError, match="of network preact-resnet18,"):
+        identity.load_state_dict(published.state_dict())
+    identity.load_state_dict(PreActResNet18(**SLIM, identity=True).state_dict())
+
+
 def test_preact_resnet18_has_four_stages_of_two_blocks() -> None:
     blocks = [m for m in PreActResNet18(3, 10).modules() if isinstance(m, PreActBlock)]
     assert [b.conv2.out_channels for b in blocks] == [64, 64, 128, 128, 256, 256, 512, 512]
@@ -100,15 +110,16 @@ def block_by_hand(block: PreActBlock, x: torch.Tensor) -> torch.Tensor:
     inner = torch.conv2d(active, block.conv1.weight, None, stride, 1)
     inner = torch.conv2d(normed(block.bn2, inner).clamp(min=0), block.conv2.weight, None, 1, 1)
     if block.shortcut is None:
-        return inner + x
+        return inner + (x if block.identity else active)
     return inner + torch.conv2d(active, block.shortcut.weight, None, stride, 0)
 
 
+@pytest.mark.parametrize("identity", [False, True])
 @pytest.mark.parametrize(("narrow", "wide", "stride"), [(4, 4, 1), (4, 8, 2), (4, 8, 1)])
 @torch.no_grad()
-def test_a_block_by_hand(narrow: int, wide: int, stride: int) -> None:
-    """The identity passes the raw input, a 1x1 convolution the activated one."""
-    block = stirred(PreActBlock(narrow, wide, stride))
+def test_a_block_by_hand(narrow: int, wide: int, stride: int, identity: bool) -> None:
+    """What is passed on is the activated input, also where no convolution changes it; the raw one only in the other wiring."""
+    block = stirred(PreActBlock(narrow, wide, stride, identity))
     x = torch.randn(2, narrow, 8, 8)
     assert isinstance(block, PreActBlock)
     torch.testing.assert_close(block(x), block_by_hand(block, x), rtol=1e-4, atol=1e-5)
@@ -120,7 +131,7 @@ def test_nothing_is_normalised_or_activated_before_the_pooling() -> None:
     assert isinstance(network, PreActResNet18)
     x = torch.randn(2, 3, 32, 32)
     inner = normed(network.bn1, torch.conv2d(x, network.conv1.weight, None, 1, 1)).clamp(min=0)
-    for block in network.blocks:
+    for block in network.stages:
         assert isinstance(block, PreActBlock)
         inner = block_by_hand(block, inner)
     assert inner.shape == (2, 64, 4, 4)

@@ -39,7 +39,8 @@ def train(
         ),
     ] = None,
     network: Annotated[
-        str | None, typer.Option(help="auto, small, small-wide, preact-resnet18, resnet18, resnet50 or timm:NAME.")
+        str | None,
+        typer.Option(help="auto, small, small-wide, preact-resnet18, preact-resnet18-identity, resnet18, resnet50 or timm:NAME."),
     ] = None,
     pretrained: Annotated[
         str | None,

@@ -5,7 +5,7 @@ statistics. `counting` makes one pass over several views move them as far; `in_p
 that is faster so, and with the same results.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -19,12 +19,22 @@ VIEWS = 4
 
 
 def guesses(learner: Learner, weak: Tensor, passes: int) -> Tensor:
-    """Logits (4B, K) of the views x1, x2, u1, u2 (4B, C, H, W) by a network in train mode, in so many passes."""
+    """Logits (4B, K) of the views x1, x2, u1, u2 (4B, C, H, W) by a network in train mode, in so many passes.
+
+    The unlabelled views are looked at first, as published; running statistics remember the latest pass best.
+    """
     with counting(learner.network, VIEWS // passes):
         if passes > 1 and learner.joins_passes and can_part(learner.network):
             with in_parts(learner.network, passes):
                 return learner.look(weak)[0]
-        return torch.cat([learner.look(some)[0] for some in weak.chunk(passes)])
+        seen = [learner.look(some)[0] for some in turned(weak.chunk(passes))]
+        return torch.cat(turned(seen))
+
+
+def turned(views: Sequence[Tensor]) -> list[Tensor]:
+    """The second half before the first."""
+    half = len(views) // 2
+    return [*views[half:], *views[:half]]
 
 
 @contextmanager
@@ -48,7 +58,7 @@ def normalising(network: nn.Module) -> list[_BatchNorm]:
 
 
 def normalised_in_parts(layer: _BatchNorm, parts: int, x: Tensor) -> Tensor:
-    """What BatchNorm in train mode makes of each of `parts` equal parts of a batch by itself, the first one first."""
+    """What BatchNorm in train mode makes of each of `parts` equal parts of a batch by itself, the second half of them first."""
     seen = x.unflatten(0, (parts, -1)).float()  # (P, B, C, ...)
     around = [1, *range(3, seen.dim())]
     variance, mean = torch.var_mean(seen, around, correction=0, keepdim=True)
@@ -61,11 +71,11 @@ def normalised_in_parts(layer: _BatchNorm, parts: int, x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _remember(layer: _BatchNorm, mean: Tensor, variance: Tensor) -> None:
-    """Running statistics, moved by the parts' (P, C) one after another."""
+    """Running statistics, moved by the parts' (P, C) one after another, as `guesses` takes them."""
     assert layer.momentum is not None and layer.running_mean is not None and layer.running_var is not None
     for running, latest in ((layer.running_mean, mean), (layer.running_var, variance)):
         moved = running
-        for part in latest:
+        for part in turned(latest.unbind()):
             moved = moved * (1 - layer.momentum) + part * layer.momentum
         running.copy_(moved)
     if layer.num_batches_tracked is not None:
@@ -99,7 +109,7 @@ def can_part(network: nn.Module) -> bool:
 
 @contextmanager
 def in_parts(network: nn.Module, parts: int) -> Iterator[None]:
-    """Within it one pass in train mode gives what `parts` passes, one after another, would give."""
+    """Within it one pass in train mode gives what `parts` passes would, those of the second half before those of the first."""
     layers = [(layer, type(layer)) for layer in normalising(network)]
     for layer, kind in layers:
         layer.__class__ = PARTED[kind]

@@ -20,6 +20,7 @@ NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "small": lambda channels, classes: SmallNet(channels, classes),
     "small-wide": lambda channels, classes: SmallNet(channels, classes, width=48),
     "preact-resnet18": lambda channels, classes: PreActResNet18(channels, classes),
+    "preact-resnet18-identity": lambda channels, classes: PreActResNet18(channels, classes, identity=True),
     "resnet18": resnet18,
     "resnet50": resnet50,
 }
@@ -33,9 +34,10 @@ def register(name: str, make: Callable[[int, int], nn.Module]) -> None:
     """Make a network of yours known by a name: `make(channels, classes)` gives a module of logits (B, K), or of (logits, v).
 
     For vectors, channels are dimensions. Of a module that gives logits alone, v is what its last linear layer reads (see
-    `adapted`). Whoever uses a run of it (resume, predict) must have registered it too.
+    `adapted`). Whoever uses a run of it (resume, predict) must have registered it too. Registered again, a name means the
+    newer one, as a notebook's cell that runs again expects.
     """
-    if name in NETWORKS | VECTOR_NETWORKS | REGISTERED or name == "auto" or name.startswith(PREFIX):
+    if name in NETWORKS | VECTOR_NETWORKS or name == "auto" or name.startswith(PREFIX):
         raise UsageError(f'a network "{name}" is known already; choose another name')
     REGISTERED[name] = make
 
