@@ -71,11 +71,11 @@ class Writing:
     """Predictions on their way to a file or standard output; how far they are, and what could not be read, is said beside."""
 
     def __init__(self, found: "NewSamples", lines: "Lines") -> None:
-        from rich.console import Console
+        from labelsieve.terminal.console import PlainConsole
 
         self.found, self.lines = found, lines
         self.broken: list[Predicted] = []
-        self.aside = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self.aside = PlainConsole(stderr=True)
 
     def to(self, out: Path | None, answers: "Iterable[list[Predicted]]") -> None:
         """All answers, then what was noticed; a `ToolError` where there is not a single answer."""
@@ -97,10 +97,12 @@ class Writing:
         self._refuse_nothing()
 
     def _write(self, stream: TextIO, answers: "Iterable[list[Predicted]]") -> None:
+        from labelsieve.terminal.visible import visible
+
         stream.write(self.lines.header())
-        done = 0
+        done, shown = 0, visible if stream.isatty() else str
         for some in answers:
-            stream.writelines(map(self.lines.line, some))
+            stream.writelines(shown(self.lines.line(one)) for one in some)
             stream.flush()
             self.broken += (one for one in some if one.error is not None)
             done += len(some)

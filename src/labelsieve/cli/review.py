@@ -27,13 +27,15 @@ def review(
 
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ToolError('review needs the packages fastapi and uvicorn; get them with: pip install "labelsieve[review]"')
+    from labelsieve.review.invitation import Invitation
     from labelsieve.review.opening import open_review
     from labelsieve.review.serving import address, is_loopback, listen, serve
     from labelsieve.review.token import run_token
 
     opened = open_review(run, source_of(data))
     token, listener = run_token(run), listen(host, port)
-    place = address(host, listener.getsockname()[1], token)
+    used = listener.getsockname()[1]
+    place, invitation = address(host, used, token), Invitation(used)
 
     def ready() -> None:
         issues = int(opened.table.is_issue.sum())
@@ -48,9 +50,9 @@ def review(
         console.print(place)
         console.print("Ctrl-C ends it; every decision is in decisions.jsonl")
         if not no_browser:
-            webbrowser.open(place)
+            webbrowser.open(address(host, used, invitation.code, "once"))
 
-    serve(opened, listener, token, reviewer or login(), host, ready)
+    serve(opened, listener, token, reviewer or login(), host, invitation, ready)
 
 
 def source_of(data: str | None) -> str | None:

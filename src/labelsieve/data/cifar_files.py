@@ -11,6 +11,8 @@ from typing import Any
 from labelsieve.data.safe_pickle import read_plain
 from labelsieve.errors import ToolError
 
+LARGEST = 2**30  # bytes of a file: CIFAR's have up to 155 million
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -99,6 +101,10 @@ def _read_archive(path: Path, layout: Layout) -> dict[str, dict[str, Any]]:
             for member in archive:
                 *_, folder, file = ("", "", *PurePosixPath(member.name).parts)
                 if folder == layout.folder and file in layout.files and member.isfile():
+                    if member.size > LARGEST:
+                        raise ToolError(
+                            f"{path}: {member.name} unpacks to {member.size:,} bytes, no file of CIFAR does; fetch it again"
+                        )
                     stream = archive.extractfile(member)
                     assert stream is not None  # a regular file always has one
                     contents[file] = read_plain(stream.read(), f"{path}: {member.name}")

@@ -54,6 +54,9 @@ def human_labels(argument: str, true: IntArray, classes: int) -> IntArray:
 
 
 def _column(values: Any, name: str, rows: int, classes: int, path: Path) -> IntArray:
+    if isinstance(values, list) and not all(type(value) is int for value in values):
+        # A small pickle can nest lists of lists that would become an array of any size.
+        raise ToolError(f'{path}: "{name}" is no list of whole numbers; fetch the file again')
     found = np.asarray(values)
     if found.ndim != 1 or found.dtype.kind not in "ui":
         raise ToolError(f'{path}: "{name}" is {found.dtype} {found.shape}; it must be whole numbers (N,); fetch the file again')

@@ -24,19 +24,24 @@ def warnings(found: "Inspection") -> Iterator[str]:
     if found.different_labels:
         count = len(found.different_labels)
         occur = f"{_what(found, count)} {'occurs' if count == 1 else 'occur'}"
-        yield f"{count} {occur} more than once with different labels: at least one label of each is wrong"
+        yield f"{count:,} {occur} more than once with different labels: at least one label of each is wrong"
     if found.near_different:
         count = len(found.near_different)
         occur = "picture occurs" if count == 1 else "pictures occur"
-        yield f"{count} {occur} again, saved or resized in another way, with different labels: one of them may be wrong"
-    leaked = [group for group in (*found.same_label, *found.different_labels) if len(set(group.splits)) > 1]
+        yield f"{count:,} {occur} again, saved or resized in another way, with different labels: one of them may be wrong"
+    leaked = sum("train" in splits and len(splits) > 1 for splits in _splits(found))
     if leaked:
-        are = "picture is" if len(leaked) == 1 else "pictures are"
-        yield f"{len(leaked)} {are} in the training split and in another one too: accuracy there is too good to be true"
+        are = "picture is" if leaked == 1 else "pictures are"
+        yield f"{leaked:,} {are} in the training split and in another one too: accuracy there is too good to be true"
     if found.empty_classes:
         listed = ", ".join(quoted(name) for name in found.empty_classes[:LISTED])
         hold = "class folder holds" if len(found.empty_classes) == 1 else "class folders hold"
         yield f"{len(found.empty_classes)} {hold} no picture: {listed}{_more(found.empty_classes)}"
+
+
+def _splits(found: "Inspection") -> Iterator[set[str]]:
+    """Where the members of each group of exact duplicates are."""
+    return (set(group.splits) for group in (*found.same_label, *found.different_labels))
 
 
 def lines(found: "Inspection") -> list[str]:

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from labelsieve.errors import ToolError
 
+MEMORY = "memory"  # the name of what a program handed over, and is in no file
+
 
 @dataclass(frozen=True)
 class NoisyData:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelsieve.data.unpacked import refuse_beyond_memory
 from labelsieve.errors import ToolError
 
 Array = NDArray[Any]
@@ -18,7 +19,14 @@ def read_npz(path: Path) -> dict[str, Array]:
     if not isinstance(opened, np.lib.npyio.NpzFile):
         raise ToolError(f"{path}: it is not an .npz file; write one with numpy.savez")
     with opened:
+        # A member gives no more than it announces, so this is all that there can be.
+        refuse_beyond_memory(_announced(path), str(path))
         return {key: _member(opened, key, path) for key in opened.files}
+
+
+def _announced(path: Path) -> int:
+    with zipfile.ZipFile(path) as members:
+        return sum(member.file_size for member in members.infolist())
 
 
 def npz_keys(path: Path) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from labelsieve.data.digits import load_digits
 from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
-from labelsieve.data.noisy_data import Collection, Loaded, Truth
+from labelsieve.data.noisy_data import MEMORY, Collection, Loaded, Truth
 from labelsieve.data.pictures.opening import Check, Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
@@ -117,6 +117,11 @@ def open_data(spec: str, limit: int | None = None) -> Collection:
 def load_data(spec: str, skip_unlabelled: bool = False, white: int | None = None) -> Loaded:
     """What `spec` names, and what should be said of it. Only files of arrays can lack labels; others have one for each row."""
     name, colon, path = spec.partition(":")
+    if spec == MEMORY:
+        raise UsageError(
+            "the data of this run were in a program's memory and are in no file; name a file of them with --data, where the verb "
+            "takes it, or go on in Python: the same fit with the same run_dir"
+        )
     if name not in SOURCES:
         raise UsageError(f'unknown data "{name}"{suggest(name, SOURCES)}; the forms are {", ".join(FORMS.values())}')
     if colon and not path:

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from labelsieve.data.pictures.decode import open_picture
+from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import rows_for
@@ -24,6 +26,7 @@ class Album:
         self.config, self.ids, self.paths = config, ids, paths
         self.root = root_of(config)
         self.has_links = False
+        self._known: dict[int, Path | None] = {}
 
     def put(self, row: int, folder: Path) -> str:
         """The name of the file that was made in `folder`."""
@@ -52,10 +55,18 @@ class Album:
 
     def original(self, row: int) -> Path | None:
         """The user's own file, absolute, or None where there is none."""
-        if not self.paths[row]:
+        if row not in self._known:
+            self._known[row] = self._original(self.paths[row])
+        return self._known[row]
+
+    def _original(self, name: str) -> Path | None:
+        """issues.csv may come from elsewhere and name any file of the user's: only pictures where the data lie are handed on."""
+        if not name or self.root is None:
             return None
-        path = (self.root or Path()) / self.paths[row]
-        return path.absolute() if path.is_file() else None
+        path = self.root / name
+        if Files(self.root, [name], self.config.pictures.outside).examined()[1] or not _is_picture(path):
+            return None
+        return path.absolute()
 
     def pixels(self, row: int) -> np.ndarray:
         """Bytes (C, H, W) of a sample, found by its id."""
@@ -84,6 +95,15 @@ def root_of(config: Config) -> Path | None:
         return None
     path = Path(config.pictures.root or place).expanduser()
     return path if path.is_dir() else path.parent
+
+
+def _is_picture(path: Path) -> bool:
+    """By its content: a table may name pictures that have no ending."""
+    try:
+        with path.open("rb") as stream:
+            return bool(open_picture(stream).format)
+    except Exception:  # Pillow's parsers fail on what is no picture in many ways
+        return False
 
 
 def picture(pixels: np.ndarray) -> Image.Image:

@@ -7,6 +7,8 @@ import html
 import math
 import unicodedata
 
+from labelsieve.issues.percent import rounded
+
 MISSING = "–"
 
 
@@ -59,8 +61,11 @@ def number(value: float, decimals: int, digits: int = 3) -> str:
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
-    """`99.0 %` for 0.99, a dash for what is not known; the space does not break."""
-    return MISSING if share is None or not math.isfinite(share) else f"{number(100 * share, decimals)}\u00a0%"
+    """`99.0 %` for 0.99, a dash for what is not known; `over 99.9 %` where not all are. No space breaks."""
+    if share is None or not math.isfinite(share):
+        return MISSING
+    text = rounded(share, decimals) if 0 < share < 1 else number(100 * share, decimals)
+    return f"{text} %".replace(" ", "\u00a0")
 
 
 def text_width(text: str, size: float) -> float:

@@ -13,6 +13,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
+from labelsieve.review.invitation import Invitation
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -49,7 +51,10 @@ class Refused(Exception):
 class Guard:
     """Wraps an app. `hosts` are the names it may be called by; "*" stands for every plain IP address."""
 
-    def __init__(self, app: App, token: str, port: int, hosts: Iterable[str] = LOOPBACK) -> None:
+    def __init__(
+        self, app: App, token: str, port: int, hosts: Iterable[str] = LOOPBACK, invitation: Invitation | None = None
+    ) -> None:
+        self.invitation = invitation
         self.app, self.token, self.hosts = app, token, {name.lower() for name in hosts}
         self.cookie = f"labelsieve-{port}"  # cookies do not tell ports apart, so the name does
 
@@ -69,7 +74,7 @@ class Guard:
         await self.app(scope, _replay(body), self._dressed(send, fresh))
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> bool:
-        """True where the token came in the address: then the cookie is set."""
+        """True where the token, or our own call of a browser, came in the address: then the cookie is set."""
         names = [name for name, _ in scope["headers"] if name.lower() == b"host"]
         host = headers.get("host", "").lower()
         if len(names) != 1 or not self._known(host):
@@ -81,12 +86,19 @@ class Guard:
             raise Refused(403, "the request comes from another site")
         if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise Refused(415, "only application/json is taken")
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0] if scope["path"] == "/" else ""
-        if given and scope["method"] == "GET" and self._fits(given):
+        if scope["path"] == "/" and scope["method"] == "GET" and self._let_in(scope):
             return True
         if not self._fits(_cookie(headers.get("cookie", ""), self.cookie)):
             raise Refused(401, "the token is missing or of another run; open the address that labelsieve printed")
         return False
+
+    def _let_in(self, scope: Scope) -> bool:
+        asked = parse_qs(scope["query_string"].decode("latin-1"))
+        token, code = (asked.get(name, [""])[0] for name in ("token", "once"))
+        if token and self._fits(token):
+            return True
+        peer = (scope.get("client") or ("", 0))[1]
+        return bool(code) and self.invitation is not None and self.invitation.admits(code, peer)
 
     def _fits(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())

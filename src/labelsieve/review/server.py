@@ -18,6 +18,7 @@ from labelsieve.review import answers
 from labelsieve.review.filters import Filter
 from labelsieve.review.guard import LOOPBACK, App, Guard
 from labelsieve.review.incoming import Sent, entries
+from labelsieve.review.invitation import Invitation
 from labelsieve.review.opening import Review
 from labelsieve.review.pictures import NoPicture, NotYet
 from labelsieve.review.writer import Writer
@@ -43,14 +44,21 @@ class Plain(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def review_app(review: Review, token: str, port: int, who: str, hosts: tuple[str, ...] = LOOPBACK) -> App:
+def review_app(
+    review: Review,
+    token: str,
+    port: int,
+    who: str,
+    hosts: tuple[str, ...] = LOOPBACK,
+    invitation: Invitation | None = None,
+) -> App:
     app = FastAPI(title="labelsieve review", docs_url=None, redoc_url=None, openapi_url=None)
     _refusals(app)
     _static(app)
     _reading(app, review, who)
     _pictures(app, review)
     _writing(app, review)
-    return Guard(app, token, port, hosts)
+    return Guard(app, token, port, hosts, invitation)
 
 
 def _refusals(app: FastAPI) -> None:

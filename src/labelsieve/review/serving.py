@@ -9,6 +9,7 @@ import uvicorn
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.review.guard import LOOPBACK
+from labelsieve.review.invitation import Invitation
 from labelsieve.review.opening import Review
 from labelsieve.review.server import review_app
 
@@ -62,20 +63,29 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def address(host: str, port: int, token: str) -> str:
+def address(host: str, port: int, token: str, word: str = "token") -> str:
+    """Where the page is, with the token, or with what else the query calls `word`."""
     try:
         found = ipaddress.ip_address(host)
         host = "127.0.0.1" if found.is_unspecified else f"[{host}]" if found.version == 6 else host
     except ValueError:
         pass
-    return f"http://{host}:{port}/?token={token}"
+    return f"http://{host}:{port}/?{word}={token}"
 
 
-def serve(review: Review, listener: socket.socket, token: str, who: str, host: str, ready: Callable[[], None]) -> None:
+def serve(
+    review: Review,
+    listener: socket.socket,
+    token: str,
+    who: str,
+    host: str,
+    invitation: Invitation,
+    ready: Callable[[], None],
+) -> None:
     """Answer until SIGINT or SIGTERM; `ready` is called once the server answers."""
     if not who.strip() or not who.isprintable() or len(who) > 80:
         raise UsageError("--reviewer needs a name of at most 80 printable characters")
-    app = review_app(review, token, listener.getsockname()[1], who.strip(), names_for(host))
+    app = review_app(review, token, listener.getsockname()[1], who.strip(), names_for(host), invitation)
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -1,6 +1,7 @@
 """Writes that are either whole or absent, also when the process is killed or the disk is full half-way through."""
 
 import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,12 +35,19 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     with disk_errors(path):
         draft = path.with_name(f".{path.name}.draft")
         try:
+            _fresh(draft)
             write(draft)
             flush(draft)
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
         flush(path.parent)
+
+
+def _fresh(draft: Path) -> None:
+    """An empty file in the place of a killed process's draft, or of a link: in a folder from elsewhere it may lead anywhere."""
+    draft.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labelsieve.issues.estimate import HOW, LIMITED, in_words
+from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.runs import atomic
 from labelsieve.runs.cautions import cautions, write_cautions
@@ -84,7 +85,8 @@ def _data(found: Findings, record: Record) -> str:
         for k in listed
     ]
     left = len(found.classes) - len(listed)
-    more = f"\n\n{left} classes with a lower estimate are not listed." if left else ""
+    which = "1 class with a lower estimate is" if left == 1 else f"{left:,} classes with a lower estimate are"
+    more = f"\n\n{which} not listed." if left else ""
     more += "".join(f"\n\n- {plain(remark)}" for remark in record.remarks)
     table = _table(("class", "samples", "wrong, estimated", "listed as issues"), rows)
     return f"## Data\n\n{_table(('', ''), lines)}\n\n{how}\n\n{table}{more}"
@@ -92,11 +94,12 @@ def _data(found: Findings, record: Record) -> str:
 
 def _labels(found: Findings) -> str:
     issues = int(found.is_issue.sum())
+    be = "is" if issues == 1 else "are"
     actions = ", ".join(f"{action} {found.count('action', action):,}" for action in ACTIONS)
     kinds = ", ".join(f"{kind} {found.count('kind', kind):,}" for kind in KINDS)
     more = f". {unlisted_words(found.unlisted)}" if found.unlisted else ""
     return (
-        f"## Labels\n\n`issues.csv` has a row for every sample, most suspicious first; {issues:,} are marked as issues.\n\n"
+        f"## Labels\n\n`issues.csv` has a row for every sample, most suspicious first; {issues:,} {be} marked as issues.\n\n"
         f"- suggested actions: {actions}{more}\n- kinds: {kinds}"
     )
 
@@ -180,4 +183,4 @@ def _said(share: float, low: float, high: float) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{rounded(share)} %"

@@ -199,7 +199,7 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
         try:
             return coerce(value, options[0], key)
         except UsageError:
-            raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {value!r}') from None
+            raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {_shown(value)}') from None
     if hint is bool:
         if isinstance(value, bool):
             return value
@@ -216,7 +216,12 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
             return _whole(value) if hint is int else float(value)
         except (ValueError, OverflowError):
             pass
-    raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {value!r}')
+    raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {_shown(value)}')
+
+
+def _shown(value: Any) -> str:
+    """A value as it was written; lists and tables by their kind, for a few lines of YAML can be one that fills the memory."""
+    return f"a {type(value).__name__}" if isinstance(value, (list, tuple, dict, set)) else repr(value)
 
 
 def _whole(value: int | float | str) -> int:
@@ -255,14 +260,14 @@ def from_yaml(text: str, place: str) -> Config:
     """The configuration in a file; `place` names it in errors. Missing keys take their defaults, unknown ones are errors."""
     try:
         tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise ToolError(f"{place}: not readable as YAML ({str(error).splitlines()[0]}); restore it or start a new run") from None
     if not isinstance(tree, dict):
         raise ToolError(f"{place}: it holds no settings; restore it or start a new run")
     version = tree.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
         raise ToolError(
-            f"{place}: written by a newer labelsieve (configuration version {version}, this one reads {VERSION}); "
+            f"{place}: written by a newer labelsieve (configuration version {_shown(version)}, this one reads {VERSION}); "
             f"upgrade labelsieve to use it"
         )
     try:

@@ -178,7 +178,7 @@ def _json(path: Path) -> dict[str, Any]:
     """The facts in a file; none where it does not exist."""
     try:
         found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ToolError(f"{path}: not readable as JSON; put it back, or delete it")

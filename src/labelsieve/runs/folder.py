@@ -170,7 +170,7 @@ class RunFolder:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             try:
                 records.append(json.loads(line))
-            except json.JSONDecodeError:
+            except (ValueError, RecursionError):
                 raise ToolError(f"{path}, line {number}: not a JSON record; the file was changed by hand or damaged") from None
         return records
 

@@ -73,10 +73,11 @@ def say_rows(rows: "Rows", choices: tuple[str, ...], left_out_file: Path | None)
             passed = ", ".join(f"{what}: {count:,}" for what, count in rows.opened.ignored.items())
             console.print(f"passed over: {passed}")
     if rows.left_out:
-        first = rows.left_out[0]
+        first, what = rows.left_out[0], "picture" if len(rows.left_out) == 1 else "pictures"
         where = f"; all are in {left_out_file}" if left_out_file is not None else ""
         console.print(
-            f"left out: {len(rows.left_out):,} pictures, the first is {quoted(first.path)}: {first.reason}{where}", style="yellow"
+            f"left out: {len(rows.left_out):,} {what}, the first is {quoted(first.path)}: {first.reason}{where}",
+            style="yellow",
         )
     for line in (*choices, *(f"note: {note}" for note in rows.notes)):
         console.print(line)

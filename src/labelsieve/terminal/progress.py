@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from labelsieve.issues.percent import rounded
 from labelsieve.runs.tail import tail
 from labelsieve.runs.train import Progress as Step
 from labelsieve.runs.train import Run, drive
@@ -92,8 +93,15 @@ def _say(step: Step) -> None:
 
 def line(step: Step) -> str:
     """Epoch, phase, loss, accuracy, share of clean labels, time left."""
-    record = step.record
-    words = [f"epoch {step.epoch}/{step.epochs}", record["phase"]]
+    words = said(step.record, step.epoch, step.epochs)
+    left = (step.epochs - step.epoch) * step.seconds
+    words.append(f"{step.seconds:.1f} s" + (f", about {say_duration(left)} left" if left else ""))
+    return "  ".join(words)
+
+
+def said(record: Mapping[str, Any], epoch: int, epochs: int) -> list[str]:
+    """What an epoch measured, in words."""
+    words = [f"epoch {epoch}/{epochs}", record["phase"]]
     if "loss" in record:
         first = next(iter(record["loss"].values()))
         words.append(f"loss {sum(first) / len(first):.3f}")
@@ -102,10 +110,8 @@ def line(step: Step) -> str:
     if "validation" in record:
         words.append(f"validation {record['validation']['both']:.1f} %")
     if "clean_share" in record:
-        words.append(f"clean {100 * sum(record['clean_share']) / len(record['clean_share']):.0f} %")
-    left = (step.epochs - step.epoch) * step.seconds
-    words.append(f"{step.seconds:.1f} s" + (f", about {say_duration(left)} left" if left else ""))
-    return "  ".join(words)
+        words.append(f"clean {rounded(sum(record['clean_share']) / len(record['clean_share']), 0)} %")
+    return words
 
 
 def summary(run: Run) -> dict[str, Any]:

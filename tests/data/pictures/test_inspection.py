@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelsieve.data.inspection import inspection
+from labelsieve.data.inspection import Duplicates, inspection
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 
@@ -71,6 +71,15 @@ def test_the_words(folder: Path) -> None:
         '1 class folder holds no picture: "train/emu"',
     ]:
         assert part in text, part
+
+
+def test_copies_between_val_and_test_are_not_in_the_training_split(folder: Path) -> None:
+    found = inspection(folder)
+    outside = Duplicates(("val/cat/0.png", "test/cat/0.png"), ("cat", "cat"), ("val", "test"))
+    only = replace(found, same_label=(outside,), different_labels=())
+    assert not any("in the training split" in warning for warning in only.warnings)
+    both = replace(found, same_label=(replace(outside, splits=("train", "test")),), different_labels=())
+    assert any("1 picture is in the training split" in warning for warning in both.warnings)
 
 
 def test_it_is_plain_json(folder: Path) -> None:

@@ -107,6 +107,6 @@ def _schema(arrow: Any, schema: Any, label: str, names: list[str] | None, add: b
         if add:
             features[ADDED] = {"dtype": "string", "_type": "Value"}
         metadata[b"huggingface"] = json.dumps(said).encode()
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         pass
     return (schema.append(arrow.field(ADDED, arrow.string())) if add else schema).with_metadata(metadata)

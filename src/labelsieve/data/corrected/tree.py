@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.pictures.listing import SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.origins import Files
+from labelsieve.data.trust import quoted
 from labelsieve.errors import ToolError
 
 LONGEST = 255  # bytes of a file's name
@@ -78,7 +79,7 @@ def class_tree(listing: Listing, corrections: Corrections, top: Path, put: Put, 
             continue
         path = listing.origin.path(row)
         same = label == listing.classes[int(listing.labels[row])]
-        (stay if same else move)[row] = path if same else _moved(path, depth, folders.get(label, label))
+        (stay if same else move)[row] = path if same else _moved(path, depth, folders.get(label) or _new_folder(label))
     taken = set(stay.values())
     for row, path in move.items():
         free = _free(path, PurePosixPath(listing.origin.path(row)).parts[depth], taken)
@@ -97,15 +98,25 @@ def table_tree(listing: Listing, corrections: Corrections, top: Path, put: Put) 
         if label is None:
             continue
         old, start = PurePosixPath(listing.origin.path(row)), f"{SPLITS[listing.splits[row]]}/" if divided else ""
-        paths[row] = _free(f"{start}{label}/{old.name}", old.parent.name or "table", taken)
+        paths[row] = _free(f"{start}{_new_folder(label)}/{old.name}", old.parent.name or "table", taken)
         taken.add(paths[row])
     return place(listing, paths, top, put)
 
 
 def no_folder_name(classes: Sequence[str]) -> str | None:
     """The first class that no folder can be called, or that would be passed over as hidden; None where all can."""
-    fitting = (name[:1] not in ("", ".") and "/" not in name and len(os.fsencode(name)) <= LONGEST for name in classes)
-    return next((name for name, fits in zip(classes, fitting) if not fits), None)
+    return next((name for name in classes if not _fits(name)), None)
+
+
+def _fits(name: str) -> bool:
+    return name[:1] not in ("", ".") and not {"/", "\0"} & set(name) and len(os.fsencode(name)) <= LONGEST
+
+
+def _new_folder(label: str) -> str:
+    """The label, where a folder can be called so. A run folder from elsewhere may say "../.." and mean it."""
+    if not _fits(label):
+        raise ToolError(f"no folder can be called {quoted(label)}, a class of this run; name a .csv file, which can hold it")
+    return label
 
 
 def place(listing: Listing, paths: dict[int, str], top: Path, put: Put) -> Placed:
@@ -114,6 +125,8 @@ def place(listing: Listing, paths: dict[int, str], top: Path, put: Put) -> Place
     gone = []
     made: set[str] = set()
     for row, path in sorted(paths.items()):
+        if path[:1] == "/" or (".." in path and ".." in path.split("/")):
+            raise ToolError(f"{quoted(path)} leads out of the new folder, and nothing is written there; name a .csv file")
         target = os.path.join(top, path)  # noqa: PTH118 - perhaps a million of them
         folder = os.path.dirname(target)  # noqa: PTH120
         if folder not in made:

@@ -21,24 +21,37 @@ def pyarrow_for(path: Path) -> Any:
     return found
 
 
-def arrow_table(path: Path) -> Any:
-    """An Arrow stream file (as `datasets` saves them) as a table that stays on the disk."""
+def arrow_table(path: Path, names: Sequence[str] | None = None) -> Any:
+    """An Arrow stream file (as `datasets` saves them) as a table that stays on the disk; with `names`, these columns of it.
+
+    They are checked: Arrow believes what a mapped file says of where its values lie, and would read beyond it.
+    """
     pa = pyarrow_for(path)
     try:
-        return pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
-    except (OSError, pa.ArrowInvalid) as error:
+        found = pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
+        if names is not None:
+            found = found.select([name for name in found.column_names if name in names])
+        found.validate(full=True)
+    except (OSError, pa.ArrowException) as error:
         raise ToolError(f"{path}: not a whole Arrow file ({error}); save the data set again") from None
+    return found
 
 
 def stored_columns(path: Path, names: Sequence[str], *others: str) -> Any:
     """The named columns of an Arrow stream file or a Parquet file as a table. The `others` only have to be there."""
     packed = path.suffix.lower() == ".parquet"
-    file = parquet_file(path) if packed else arrow_table(path)
+    file = parquet_file(path) if packed else arrow_table(path, (*names, *others))
     there = file.schema_arrow.names if packed else file.column_names
     for name in (*names, *others):
         if name not in there:
             raise ToolError(f'{path}: it has no column "{name}"; save the data set again')
-    return file.read(columns=list(names)) if packed else file.select(list(names))
+    if not packed:
+        return file.select(list(names))
+    pa = pyarrow_for(path)
+    try:
+        return file.read(columns=list(names))
+    except (OSError, pa.ArrowException) as error:
+        raise ToolError(f"{path}: not a whole Parquet file ({error}); write it again") from None
 
 
 def parquet_file(path: Path) -> Any:
@@ -47,7 +60,7 @@ def parquet_file(path: Path) -> Any:
     try:
         # Mapped and not read ahead: of pictures, a file holds more than the memory may.
         return pa.parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise ToolError(f"{path}: not a whole Parquet file ({error}); write it again") from None
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,15 @@ def default_cache_dir() -> Path:
     """XDG_CACHE_HOME/labelsieve, else ~/.cache/labelsieve."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "labelsieve"
+
+
+def make_folder(folder: Path) -> None:
+    """A folder for decoded pictures. Those in the user's own cache are for the user alone; one that was named may be shared."""
+    with suppress(RuntimeError):  # no home, so nothing lies below it
+        home = default_cache_dir()
+        if folder.is_relative_to(home):
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def cache_size(count: int, size: int, channels: int) -> int:
@@ -68,7 +77,7 @@ class PixelCache:
         if self.file.exists():
             return
         with cache_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             free = shutil.disk_usage(self.folder).free
             if self.bytes > free:
                 raise ToolError(
@@ -168,6 +177,13 @@ def _is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
+def _refuse_links(folder: Path) -> None:
+    """A run folder from elsewhere may name a cache of its own, in which links lead to files of the user's."""
+    links = [path for path in folder.iterdir() if path.is_symlink()]
+    if links:
+        raise ToolError(f"{links[0]}: a link, which no cache has: what is decoded would be written elsewhere; remove it")
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One process at a time decodes into `folder`; another waits and then finds it done. Ends with the process.
@@ -183,8 +199,9 @@ def locked(folder: Path) -> Iterator[None]:
         yield
         return
     with cache_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("w")
+        make_folder(folder)
+        _refuse_links(folder)
+        lock = (folder / "lock").open("a")
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

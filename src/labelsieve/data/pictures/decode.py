@@ -5,6 +5,7 @@ bit grey `white` becomes 255 (see `depth`), with no stretching; float grey is 0.
 """
 
 import warnings
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -39,6 +40,7 @@ SUFFIXES = frozenset(
 )
 WIDE_MODES = frozenset(("I;16", "I;16B", "I;16L", "I;16N", "I"))
 GREY_MODES = WIDE_MODES | {"1", "L", "LA", "La", "F"}
+PART = 2**20  # pixels that are widened at a time
 ORIENTATION = 0x0112
 GONE = "it was gone when it was to be read"
 FORBIDDEN = "there is no permission to read it"
@@ -102,10 +104,12 @@ def pixels(stream: BinaryIO, size: int, channels: int, fit: str, white: int = WH
 def eight_bit(picture: Image.Image, mode: str, white: int = WHITEST) -> Image.Image:
     """The loaded picture in `mode` ("L" or "RGB"), by the rules above."""
     if picture.mode in WIDE_MODES:
-        picture = Image.fromarray(narrowing(white)[np.clip(np.asarray(picture), 0, WHITEST)])
+        table = narrowing(white)
+        picture = _narrowed(np.asarray(picture), lambda part: table[np.clip(part, 0, WHITEST)])
     elif picture.mode == "F":
-        values = np.nan_to_num(np.asarray(picture, np.float64))
-        picture = _narrowed(values * 255 if values.max() <= 1 else values)
+        values = np.asarray(picture)
+        scale = 255 if not np.any(values > 1) else 1
+        picture = _narrowed(values, lambda part: np.clip(np.rint(np.nan_to_num(part.astype(np.float64)) * scale), 0, 255))
     elif picture.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in picture.info:
         if picture.mode == "La":
             picture = picture.convert("LA")
@@ -115,8 +119,12 @@ def eight_bit(picture: Image.Image, mode: str, white: int = WHITEST) -> Image.Im
     return picture.convert(mode)
 
 
-def _narrowed(values: NDArray[np.float64]) -> Image.Image:
-    return Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8))
+def _narrowed(values: NDArray[Any], convert: Callable[[NDArray[Any]], NDArray[Any]]) -> Image.Image:
+    """Values (H, W) as bytes, a part at a time: of the most pixels allowed, wide copies of all would take gigabytes."""
+    flat, found = values.reshape(-1), np.empty(values.size, np.uint8)
+    for start in range(0, len(flat), PART):
+        found[start : start + PART] = convert(flat[start : start + PART])
+    return Image.fromarray(found.reshape(values.shape))
 
 
 def reason(error: BaseException) -> str:

@@ -40,7 +40,7 @@ def _column(file: str, column: str) -> Any:
     """The column of the Arrow file, mapped rather than read."""
     from labelsieve.data.pictures.arrow import arrow_table  # pyarrow is an extra
 
-    return arrow_table(Path(file)).column(column)
+    return arrow_table(Path(file), (column,)).column(column)
 
 
 @lru_cache(maxsize=8)

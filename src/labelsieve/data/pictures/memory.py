@@ -11,6 +11,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from labelsieve.data.pictures.cache import make_folder
 from labelsieve.data.pictures.origins import NO_FILE, Files, Origin
 
 Known = Mapping[str, tuple[int, int]]  # a file's whole path -> its size and time, in the order of the rows
@@ -29,7 +30,7 @@ def remember(origin: Origin, cache: Path) -> Path | None:
     draft = place.with_suffix(f".{os.getpid()}.draft")  # several runs may begin at once
     paths = np.frombuffer(os.fsencode("\0".join([str(origin.root), *origin.paths])), np.uint8)
     try:
-        cache.mkdir(parents=True, exist_ok=True)
+        make_folder(cache)
         with draft.open("wb") as stream:
             np.savez_compressed(stream, paths=paths, stamps=origin.stamps)
         draft.replace(place)

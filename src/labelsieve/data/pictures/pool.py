@@ -99,7 +99,8 @@ class Child:
             return self._process
         paths = [path or os.getcwd() for path in sys.path]  # noqa: PTH109
         self._process = subprocess.Popen(
-            [sys.executable or "python3", "-c", START],
+            # -P: or Python would look for modules in the working folder first, which may be a stranger's data.
+            [sys.executable or "python3", "-P", "-c", START],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ from typing import Any
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.stored import Part, StoredRows, stored_cells, stored_listing
+from labelsieve.data.trust import quoted
 from labelsieve.errors import ToolError, suggest
 
 
@@ -62,7 +63,11 @@ def _splits(path: Path) -> list[str]:
     """The names of its splits; none where it is one by itself."""
     if not (path / "dataset_dict.json").is_file():
         return []
-    return [str(name) for name in _json(path / "dataset_dict.json").get("splits") or []]
+    names = [str(name) for name in _json(path / "dataset_dict.json").get("splits") or []]
+    for name in names:
+        if not name or name == ".." or "/" in name:
+            raise ToolError(f"{path}: dataset_dict.json names the split {quoted(name)}, which is no folder in it; save it again")
+    return names
 
 
 def _files(folder: Path) -> list[Path]:
@@ -81,7 +86,7 @@ def _files(folder: Path) -> list[Path]:
 def _json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ToolError(f"{path}: it cannot be read ({error}); save the data set again") from None
     if not isinstance(found, dict):
         raise ToolError(f"{path}: it is not a JSON object; save the data set again")

@@ -48,7 +48,7 @@ def features_of(file: Path) -> Features:
     schema = parquet_file(file).schema_arrow
     try:
         said = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         said = {}
     found: dict[str, Any] = {name: said.get(name) if isinstance(said, dict) else None for name in schema.names}
     if not any(isinstance(what, dict) and what.get("_type") == "Image" for what in found.values()):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.data.pictures.cache import cache_errors, cache_size
+from labelsieve.data.pictures.cache import cache_errors, cache_size, make_folder
 from labelsieve.data.pictures.decode import GREY_MODES
 from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.gone import lost
@@ -112,9 +112,10 @@ def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path,
     whole = surveyed(listing, options, progress=progress)
     found = plan(whole, options)
     with cache_errors(cache):
-        cache.mkdir(parents=True, exist_ok=True)
+        make_folder(cache)
         draft = kept.with_suffix(".draft")
         unsized = plan(whole, PictureOptions()).size
+        draft.unlink(missing_ok=True)  # a link, in a cache from elsewhere, would lead anywhere
         draft.write_text(json.dumps([unsized, found.channels, found.depths]), "ascii")
         draft.replace(kept)
     return found

@@ -178,7 +178,7 @@ def records_of(stream: TextIO, path: Path) -> Iterator[dict[str, Any]]:
         try:
             found = json.loads(f"[{','.join(full)}]")
             plain = len(found) == len(full) and all(type(record) is dict for record in found)
-        except ValueError:
+        except (ValueError, RecursionError):
             plain = False
         yield from found if plain else _one_by_one(lines, number, path)
         number += len(lines)
@@ -190,7 +190,7 @@ def _one_by_one(lines: list[str], start: int, path: Path) -> Iterator[dict[str, 
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ToolError(f"{path}: line {number} is not JSON ({error}); write one object a line") from None
         if not isinstance(record, dict):
             raise ToolError(f"{path}: line {number} is not an object; write one {{...}} a line")

@@ -1,0 +1,50 @@
+"""Names that would command a terminal: they are shown, not obeyed."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from cli.conftest import Shell
+from labelsieve.terminal.console import PlainConsole
+from labelsieve.terminal.visible import visible
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2Jcat\x9b31m\u202egnp"
+SHOWN = "\\x1b]0;owned\\x07\\x1b[2Jcat\\x9b31m\\u202egnp"
+
+
+def test_what_a_terminal_would_obey_is_written_out() -> None:
+    assert visible(HOSTILE) == SHOWN
+    assert visible("a line\n\ta [b] :smile: é 猫 👨‍👩‍👧 \u00a0%") == "a line\n\ta [b] :smile: é 猫 👨‍👩‍👧 \u00a0%"
+
+
+def test_lines_and_cells_of_the_console_are_shown() -> None:
+    out = PlainConsole(file=io.StringIO(), force_terminal=True, color_system=None, width=200)
+    table = Table(title=HOSTILE)
+    table.add_column(HOSTILE)
+    table.add_row(HOSTILE)
+    out.print(f"note: {HOSTILE} [b]:smile:")
+    out.print(table)
+    text = out.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count(SHOWN) == 4 and "[b]:smile:" in text and not {"\x1b]", "\x07", "\x9b", "\u202e"} & set(text)
+    assert "owned\x07" not in text and "\x1b[2J" not in text
+
+
+def test_errors_are_shown(shell: Shell, tmp_path: Path) -> None:
+    answer = shell("inspect", tmp_path / HOSTILE)
+    assert answer.code and SHOWN in answer.err and "\x1b" not in answer.err
+
+
+def test_processes_that_a_verb_starts_do_not_import_from_the_working_folder(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`review` reads pictures of arrays in a process of its own, which would first look for modules in the run folder."""
+    import subprocess
+
+    monkeypatch.setenv("PYTHONSAFEPATH", "")  # and put back afterwards
+    monkeypatch.delenv("PYTHONSAFEPATH")
+    shell("--version")
+    (tmp_path / "json.py").write_text("raise SystemExit(7)\n")
+    assert subprocess.run([sys.executable, "-c", "import json"], cwd=tmp_path).returncode == 0

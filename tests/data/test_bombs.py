@@ -1,0 +1,97 @@
+"""Small files that would fill the memory: each is refused by what it announces, before it is unpacked."""
+
+import gzip
+import io
+import pickle
+import struct
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from labelsieve.data import cifar_files, unpacked
+from labelsieve.data.human_labels import human_labels
+from labelsieve.data.idx import read_idx
+from labelsieve.data.npz import read_npz
+from labelsieve.errors import ToolError
+from labelsieve.runs.config import from_yaml
+
+
+def test_an_npz_that_no_memory_holds_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez_compressed(tmp_path / "bomb.npz", images=np.zeros((2000, 32, 32), np.uint8))
+    assert (tmp_path / "bomb.npz").stat().st_size < 20_000
+    assert len(read_npz(tmp_path / "bomb.npz")["images"]) == 2000
+    monkeypatch.setattr(unpacked, "memory", lambda: 2**20)
+    with pytest.raises(ToolError, match=r"bomb\.npz: it unpacks to"):
+        read_npz(tmp_path / "bomb.npz")
+
+
+def test_this_machine_says_how_much_memory_it_has() -> None:
+    found = unpacked.memory()
+    assert found is None or 2**26 < found < 2**60
+
+
+def idx(shape: tuple[int, ...]) -> bytes:
+    return bytes((0, 0, 8, len(shape))) + struct.pack(f">{len(shape)}I", *shape)
+
+
+def test_an_idx_file_is_unpacked_no_further_than_its_header_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    whole = gzip.GzipFile.read
+
+    def read(self: gzip.GzipFile, size: int | None = -1) -> bytes:
+        asked.append(-1 if size is None else size)
+        return whole(self, size)
+
+    monkeypatch.setattr(gzip.GzipFile, "read", read)
+    (tmp_path / "t.gz").write_bytes(gzip.compress(idx((2, 3)) + b"\0" * 2**22))
+    with pytest.raises(ToolError, match="= 6 bytes, the file has more"):
+        read_idx(tmp_path / "t.gz", 2)
+    assert asked == [12, 7]
+
+
+def test_an_idx_header_beyond_the_memory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(idx((2**32 - 1, 2**32 - 1)))
+    with pytest.raises(ToolError, match="it unpacks to"):
+        read_idx(tmp_path / "t", 2)
+
+
+def test_a_cifar_archive_with_a_huge_member_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cifar_files, "LARGEST", 1000)
+    with tarfile.open(tmp_path / "c.tar.gz", "w:gz") as archive:
+        facts = tarfile.TarInfo("cifar-10-batches-py/test_batch")
+        facts.size = 1001
+        archive.addfile(facts, io.BytesIO(b"\0" * 1001))
+    with pytest.raises(ToolError, match="test_batch unpacks to 1,001 bytes"):
+        cifar_files.read_files(tmp_path / "c.tar.gz", cifar_files.CIFAR10)
+
+
+def nested(depth: int, width: int = 10) -> list[object]:
+    """`width` ** `depth` numbers, told in a few bytes."""
+    found: list[object] = [0] * width
+    for _ in range(depth - 1):
+        found = [found] * width
+    return found
+
+
+def test_labels_that_are_lists_of_lists_never_become_an_array(tmp_path: Path) -> None:
+    head = pickle.dumps(1, 2) * 2 + pickle.dumps({}, 2)
+    (tmp_path / "n.pt").write_bytes(head + pickle.dumps({"clean_label": nested(12), "aggre_label": nested(12)}, 2))
+    with pytest.raises(ToolError, match="no list of whole numbers"):
+        human_labels(f"{tmp_path / 'n.pt'}:aggre", np.zeros(10, np.int64), 10)
+
+
+def test_a_configuration_nested_without_end_is_an_error_in_words() -> None:
+    with pytest.raises(ToolError, match="not readable as YAML"):
+        from_yaml("[" * 1200, "config.yaml")
+
+
+@pytest.mark.parametrize("place", ["data:\n  source:", "version:", "seed:"])
+def test_a_configuration_that_multiplies_itself_is_not_written_out(place: str) -> None:
+    """Nine lines of aliases stand for a billion words: the error names the setting and not its value."""
+    lines = ["  - &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
+    lines += [f"  - &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 12)]
+    with pytest.raises(ToolError) as refused:
+        from_yaml("\n".join([place, *lines, ""]), "config.yaml")
+    assert "a list" in str(refused.value) and len(str(refused.value)) < 300
