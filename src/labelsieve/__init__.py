@@ -37,10 +37,12 @@ HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "nets":  # `labelsieve.nets.register`, without an import of its own
+        return import_module("labelsieve.nets")
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *HOMES})
+    return sorted({*globals(), *HOMES, "nets"})

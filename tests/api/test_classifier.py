@@ -141,7 +141,7 @@ def test_in_a_pipeline_and_cloned() -> None:
         ({"cleaner": 3}, '"cleaner" must be text'),
         ({"settings": {"training.lrr": 1}}, "is not known"),
         ({"network": "small"}, "these are vectors"),
-        ({"batch_size": 500}, "fewer than one batch"),
+        ({"batch_size": 500}, "fewer than one batch.*in Python batch_size="),
     ],
 )
 def test_wrong_settings_are_named(settings: dict[str, Any], words: str) -> None:

@@ -61,7 +61,7 @@ def test_ordinary_rows_are_scaled_by_their_own_mean_and_spread() -> None:
     [
         ({"features": sparse.csr_matrix(VECTORS)}, "toarray"),
         ({"features": ["a.png"] * 300}, "give the vectors"),
-        ({"labels": pd.DataFrame({"label": GIVEN})}, r"DataFrame of shape \(300, 1\)"),
+        ({"labels": pd.DataFrame({"label": GIVEN, "other": GIVEN})}, r"DataFrame of shape \(300, 2\)"),
         ({"labels": 5}, "this is int"),
         ({"labels": pd.Series(["a", pd.NA, "b"] * 100, dtype="string")}, "row 1 has no label"),
         ({"classes": [0, 1, 2, 2]}, "2 is there 2 times"),

@@ -176,10 +176,13 @@ def test_what_does_not_fit_is_said(tmp_path: Path, source: str, make: Any, said:
         whole(tmp_path / "run", tiny_config(source, cleaner="mine"))
 
 
-def test_names_are_given_once() -> None:
+def test_our_names_are_taken_ones_own_mean_the_newest() -> None:
+    with pytest.raises(UsageError, match="known already"):
+        register_cleaner("cpc-awr", lambda seed: Nearest())
+    made: list[int] = []
     register_cleaner("mine", lambda seed: Nearest())
-    for taken in ("mine", "cpc-awr"):
-        with pytest.raises(UsageError, match="known already"):
-            register_cleaner(taken, lambda seed: Nearest())
+    register_cleaner("mine", lambda seed: made.append(seed) or Nearest())
+    own_cleaners.own_cleaner("mine", seed=7)
+    assert made == [7]
     with pytest.raises(UsageError, match="cannot be called"):
         register_cleaner("instance", Nearest())  # type: ignore[arg-type]

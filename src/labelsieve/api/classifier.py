@@ -3,8 +3,8 @@
 The constructor stores, `fit` computes. `label_issues_` and `clean_probability_` say which labels were probably wrong.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -19,9 +19,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from labelsieve.api.issue_table import IssueTable, identities
-from labelsieve.api.labels import BadInput, check_present, plain
+from labelsieve.api.labels import BadInput, check_present, plain, plain_labels, warn_of_order
 from labelsieve.api.named_files import LOAD_PICTURES, check_no_names
 from labelsieve.api.samples import form_of, rows_of
+from labelsieve.api.stacked import stacked
+from labelsieve.api.taken_up import train_in_folder
+from labelsieve.api.verbose import shown
+from labelsieve.data.noisy_data import MEMORY
 from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.errors import ToolError
 from labelsieve.issues.table import LabelIssues
@@ -31,11 +35,11 @@ from labelsieve.nets import lent
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.evidence import mean_probs
-from labelsieve.runs.in_memory import cautions_of, train_in_memory
+from labelsieve.runs.in_memory import cautions_of, train_in_memory, unseen
 from labelsieve.runs.model import Model, built
 from labelsieve.runs.outcome import label_issues, model_facts, model_tensors
 from labelsieve.runs.presets import Settings, own, vectors
-from labelsieve.runs.train import begin, drive, settled
+from labelsieve.runs.train import settled
 from labelsieve.runs.validate import validate
 
 PICTURES: Settings = {"training.epochs": 24, "training.warmup": 4, "training.lr": 0.05}
@@ -51,24 +55,53 @@ def known_as(network: Any) -> AbstractContextManager[str | None]:
     return lent(network)
 
 
+@contextmanager
+def unchanged_by_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """What an earlier fit left stays whole where this one does not end: its model would answer with the new classes' names."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
     """Two networks trained on noisy labels by CPC, for vectors (N, D) or pictures (N, H, W), (N, H, W, C), (N, C, H, W).
 
-    Pictures are uint8, or floats from 0 to 1 or from 0 to 255. `network`: a name, a `torch.nn.Module` that gives logits, or a
-    function (channels, classes) -> module; for vectors, channels are dimensions. Two networks are trained: of a module, two
-    copies, each with weights drawn anew by its layers' `reset_parameters`; a function is called twice and may give weights that
-    have learnt already. `cleaner`: what judges labels, `cpc-awr`, `cpc-agn`, `contrastive`, `gmm-awr`, `gmm-agn` or a name
-    given to `register_cleaner`; None is the method's own. With a module or a function, other programs know a run in `run_dir`
-    only by its files. `network`, `epochs`, `warmup`, `batch_size`, `lr`: None chooses by the data (a batch shrinks with few
-    samples). `mirror`: may a picture be mirrored and stay the same thing? `settings`: any other setting of a run by its dotted
-    key, such as {"training.beta": 4, "views.policy": "auto"}, without which the network `small` mixes and varies pictures of 16
-    px and more little. `run_dir`: a folder to make for the run, as the command line would leave it (the training data are not
-    copied into it); without it nothing is written. `random_state`: an int repeats a fit on a CPU.
+    Pictures are uint8, or floats from 0 to 1 or from 0 to 255; a list of Pillow's pictures, arrays or tensors of one size will
+    do. They vary and mix little where they have 16 px and more and the network is `small`; `settings` can say otherwise.
 
-    After `fit`: `classes_`, `n_features_in_`, `clean_probability_` (N,), `label_issues_` (a pandas data frame with a row for
-    every sample, in their order; a numpy structured array where pandas is not installed), `issues_` (the same and more, as an
-    `IssueTable`), `cautions_` (sentences that say when not to trust them, gravest first; empty where all is well).
+    Parameters
+    ----------
+    method : `cpc`, `augdmix`, `dividemix` or `ce` (plain training).
+    cleaner : what judges labels: `cpc-awr`, `cpc-agn`, `contrastive`, `gmm-awr`, `gmm-agn`, or a name given to
+        `register_cleaner`. None is the method's own.
+    network : a name, a `torch.nn.Module` that gives logits, or a function (channels, classes) -> module; for vectors, channels
+        are dimensions. Two networks are trained: of a module, two copies, each with weights drawn anew by its layers'
+        `reset_parameters`; a function is called twice and may give weights that have learnt already. With a module or a
+        function, other programs know a run in `run_dir` only by its files. None chooses by the data.
+    epochs, warmup, batch_size, lr : None chooses by the data (a batch shrinks with few samples).
+    mirror : may a picture be mirrored and stay the same thing?
+    settings : any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}.
+    device : `cpu`, `cuda`, `cuda:1`, or `auto` for the first GPU where there is one.
+    run_dir : a folder to make for the run, as the command line would leave it (the training data are not copied into it); where
+        the same fit was interrupted in it, it goes on. None writes nothing.
+    random_state : an int repeats a fit on a CPU.
+    verbose : print a line an epoch.
 
+    Attributes
+    ----------
+    classes_, n_features_in_ : as everywhere in scikit-learn; `predict_proba` has its columns in the order of `classes_`.
+    label_issues_ : a pandas data frame with a row for every sample, in their order: id, given_label, suggested_label,
+        label_score (low = suspicious), is_label_issue, rank; a numpy structured array where pandas is not installed.
+    clean_probability_ : (N,), its column label_score.
+    issues_ : the same and more, as an `IssueTable`.
+    cautions_ : sentences that say when not to trust them, gravest first; empty where all is well.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> truth = np.arange(200) % 2
@@ -96,6 +129,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         device: str | torch.device = "cpu",
         run_dir: str | Path | None = None,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.method = method
         self.cleaner = cleaner
@@ -109,26 +143,31 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.run_dir = run_dir
         self.random_state = random_state
+        self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, ids: Sequence[Any] | None = None) -> Self:
+    def fit(self, X: Any, y: Any, ids: Collection[Any] | None = None) -> Self:
         """Train on samples X and their given labels y (N,); `ids` (N,) name them in the tables.
 
-        Without `ids`, the index of a data frame X or a series y does, where no name is there twice; else the rows' numbers.
+        Without `ids`, the index of a data frame X or a series y does, where no name is there twice; else the rows' numbers. A
+        fit that fails or is interrupted leaves the classifier as it was; one with `run_dir` goes on when it is called again.
         """
-        tables = (X, y)
-        check_present(y)
-        check_no_names(X, "X", LOAD_PICTURES)
-        X, y = validate_data(self, plain(X), plain(y), allow_nd=True, dtype="numeric")
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise BadInput("y has 1 class; a classifier needs at least two classes")
-        self.form_ = form_of(X)
-        names = [str(name) for name in self.classes_]
-        named = identities(ids, len(y), *tables)
-        rows = rows_of(self.form_.tensor(X), codes.astype(np.int64), names, [str(name) for name in named], self.mirror)
-        with callers_settings_kept(), known_as(self.network) as name:
-            self._train(rows, named, name)
+        with unchanged_by_failure(self), callers_settings_kept():
+            tables = (X, y)
+            warn_of_order(X, y, 3)
+            check_no_names(X, "X", LOAD_PICTURES)
+            y = plain(y)
+            check_present(y)
+            X, y = validate_data(self, stacked(X, "X"), plain_labels(y), allow_nd=True, dtype="numeric")
+            check_classification_targets(y)
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            if len(self.classes_) < 2:
+                raise BadInput("y has 1 class; a classifier needs at least two classes")
+            self.form_ = form_of(X)
+            names = [str(name) for name in self.classes_]
+            named = identities(ids, len(y), *tables)
+            rows = rows_of(self.form_.tensor(X), codes.astype(np.int64), names, [str(name) for name in named], self.mirror)
+            with known_as(self.network) as name:
+                self._train(rows, named, name)
         return self
 
     def _train(self, rows: Rows, ids: NDArray[Any], network: str | None) -> None:
@@ -136,22 +175,17 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             config, _ = settled(self._config(rows, network), rows)
         except ToolError as error:
             raise BadInput(str(error)) from None
+        show = shown if self.verbose else unseen
         if self.run_dir is None:
-            trained = train_in_memory(config, rows)
-            parts, epoch, history = trained.parts, trained.epoch, trained.history
-            metrics, decision = trained.metrics, trained.decision
+            trained = train_in_memory(config, rows, show)
         else:
-            epochs: list[Epoch] = []
-            run = begin(Path(self.run_dir), config, rows=rows)
-            for _ in drive(run, watch=lambda epoch: epochs.__setitem__(slice(None), [epoch])):
-                pass
-            parts, epoch, history = run.parts, epochs[0], run.history
-            metrics, decision = run.metrics, run.decision
+            trained = train_in_folder(Path(self.run_dir), config, rows, show, any_seed=self.random_state is None)
+        parts, epoch, history = trained.parts, trained.epoch, trained.history
         facts = model_facts(config, parts.learners, rows.collection)
         self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(str(self.device)))
         limit = flag_limit(epoch.seen)
         ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned, limit)
-        self.cautions_ = cautions_of(config, metrics, decision, epoch, ranked, limit)
+        self.cautions_ = cautions_of(config, trained.metrics, trained.decision, epoch, ranked, limit)
         self.issues_ = self._issues(epoch, ranked, ids)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
@@ -190,7 +224,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             "training.lr": self.lr,
             "device": str(self.device),
             "seed": seed,
-            "data.source": "memory",
+            "data.source": MEMORY,
             "cleaner": "gmm-agn" if self.cleaner is None and self.method != "cpc" else self.cleaner,
         }
         given = start | {key: value for key, value in told.items() if value is not None} | dict(self.settings or {})
@@ -218,12 +252,13 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         """Mean share of each class by both networks, (N, K), columns as `classes_`."""
         check_is_fitted(self, "model_")
         check_no_names(X, "X", LOAD_PICTURES)
-        X = validate_data(self, plain(X), allow_nd=True, dtype="numeric", reset=False)
-        images = self.form_.tensor(X)
-        missing = -len(images) % LOOK
-        filled = torch.cat((images, images[:1].expand(missing, *images.shape[1:])))
-        shares = self.model_.probabilities(filled, LOOK)[: len(images)].cpu().double()
-        return np.asarray(shares / shares.sum(1, keepdim=True))
+        with callers_settings_kept():
+            X = validate_data(self, stacked(X, "X"), allow_nd=True, dtype="numeric", reset=False)
+            images = self.form_.tensor(X)
+            missing = -len(images) % LOOK
+            filled = torch.cat((images, images[:1].expand(missing, *images.shape[1:])))
+            shares = self.model_.probabilities(filled, LOOK)[: len(images)].cpu().double()
+            return np.asarray(shares / shares.sum(1, keepdim=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each sample, (N,), as y had it."""

@@ -4,7 +4,7 @@ Class shares come from small cross-fitted heads (or from the caller), a mixture 
 judge each label. Seconds on a CPU for 50,000 x 512; about 2 kB of memory a row beside the input.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.api.issue_table import IssueTable, identities
-from labelsieve.api.labels import BadInput, numbered, plain
+from labelsieve.api.labels import BadInput, numbered, plain, warn_of_order
 from labelsieve.api.named_files import MAKE_VECTORS, check_no_names
 from labelsieve.api.small_head import BATCH, cross_fitted
 from labelsieve.api.vectors import DIMENSIONS, compact
-from labelsieve.engine.device import set_threads
+from labelsieve.engine.device import callers_settings_kept, set_threads
 from labelsieve.method.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
 from labelsieve.method.estimate import estimate_noise
 from labelsieve.runs.cautions import table_cautions
@@ -31,16 +31,17 @@ def find_label_issues(
     labels: Any,
     probs: Any = None,
     *,
-    classes: Sequence[Hashable] | None = None,
-    ids: Sequence[Any] | None = None,
+    classes: Collection[Hashable] | None = None,
+    ids: Collection[Any] | None = None,
     seed: int = 0,
 ) -> IssueTable:
     """The labels that are probably wrong, by the samples' features.
 
     `features` (N, D): numbers, such as a numpy array, a memory map, a data frame or a torch tensor. `labels` (N,): any
     hashables. `probs` (N, K): shares of the classes, out of sample, columns in the order of `classes` (default: the labels that
-    occur, sorted); without it they are estimated here. `ids` (N,) name the samples; without them the index of a data frame or
-    series does, where no name is there twice, else the rows' numbers. The same seed gives the same table.
+    occur, sorted), or a data frame with columns called as the classes; without it they are estimated here. `ids` (N,) name the
+    samples; without them the index of a data frame or series does, where no name is there twice, else the rows' numbers. The
+    same seed gives the same table.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -59,10 +60,16 @@ def find_label_issues(
 
 
 def _found(
-    features: Any, labels: Any, probs: Any, classes: Sequence[Hashable] | None, ids: Sequence[Any] | None, seed: int
+    features: Any, labels: Any, probs: Any, classes: Collection[Hashable] | None, ids: Collection[Any] | None, seed: int
 ) -> IssueTable:
     if not hasattr(seed, "__index__"):
         raise BadInput(f"seed={seed!r} is no whole number")
+    if len(getattr(labels, "shape", ())) == 2 and len(getattr(features, "shape", ())) == 1:
+        raise BadInput(
+            "labels have two axes and features one, as if exchanged; call find_label_issues(features, labels), and give what a "
+            "model says of each class as probs="
+        )
+    warn_of_order(features, labels, 4)
     codes, kinds = numbered(labels, classes)
     check_no_names(features, "features", MAKE_VECTORS)
     vectors = compact(features)
@@ -74,7 +81,7 @@ def _found(
         raise BadInput("features: all rows are the same, so that nothing can be told from them; check how they were computed")
     named = identities(ids, len(codes), features, labels)
     given = torch.from_numpy(codes)
-    shares = cross_fitted(vectors, given, len(kinds), seed) if probs is None else _shares(probs, len(codes), len(kinds))
+    shares = cross_fitted(vectors, given, len(kinds), seed) if probs is None else _shares(probs, len(codes), kinds)
     own = shares.gather(1, given.unsqueeze(1)).squeeze(1)
     seen = Evidence(given, -own.clamp_min(1e-12).log(), shares, vectors)
     return _table(seen, named, kinds, seed)
@@ -83,12 +90,9 @@ def _found(
 @contextmanager
 def few_threads() -> Iterator[None]:
     """As many as a step of the heads is worth: on busy cores, several wait for each other most of the time."""
-    before = torch.get_num_threads()
-    try:
+    with callers_settings_kept():
         set_threads(0, BATCH * DIMENSIONS)
         yield
-    finally:
-        torch.set_num_threads(before)  # the caller's
 
 
 def judged(seen: Evidence, seed: int) -> tuple[Tensor, Tensor]:
@@ -126,8 +130,14 @@ def _table(seen: Evidence, ids: NDArray[Any], kinds: NDArray[Any], seed: int) ->
     )
 
 
-def _shares(probs: Any, rows: int, classes: int) -> Tensor:
-    """The caller's probabilities as float32 (N, K), rows adding up to 1, or an error that names the first bad one."""
+def _shares(probs: Any, rows: int, kinds: NDArray[Any]) -> Tensor:
+    """The caller's probabilities as float32 (N, K), rows adding up to 1, or an error that names the first bad one.
+
+    A data frame whose columns are called as the classes is taken by their names.
+    """
+    classes = len(kinds)
+    if hasattr(probs, "columns") and set(probs.columns) == set(kinds.tolist()) and len(probs.columns) == classes:
+        probs = probs[kinds.tolist()]
     values = np.array(plain(probs), dtype=np.float32)
     if values.shape != (rows, classes):
         raise BadInput(f"probs: the shape is {values.shape}; {rows} labels of {classes} classes need ({rows}, {classes})")

@@ -1,8 +1,9 @@
 """The answer in columns: `IssueTable` holds one value a sample in the order they were given, and the ranking beside it."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,26 @@ class IssueTable:
     def __len__(self) -> int:
         return len(self.label_score)
 
+    @property
+    def _found(self) -> str:
+        wrong = int(self.is_label_issue.sum())
+        return (
+            f"{len(self):,} samples, {len(self.classes):,} classes, {wrong:,} label{'s look' if wrong != 1 else ' looks'} wrong"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a plain table, which takes its colours from the page, light or dark."""
+        rows = [(*map(repr, row[:3]), f"{row[3]:.3f}") for row in self.top(10)]
+        lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+        head = "".join(f"<th>{name}</th>" for name in COLUMNS[:4])
+        warned = "".join(f"<p>Caution: {escape(caution)}</p>" for caution in self.cautions)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody><tr>{'</tr><tr>'.join(lines)}</tr></tbody></table>"
+        return f"<p><b>IssueTable</b>: {self._found}; the most suspicious:</p>{table}{warned}"
+
     def __repr__(self) -> str:
-        found = f"{len(self):,} samples, {len(self.classes):,} classes, {int(self.is_label_issue.sum()):,} labels look wrong"
         lines = [f"  {name!r}: {given!r}, rather {other!r} (score {score:.3f})" for name, given, other, score in self.top(5)]
         warned = [f"  caution: {caution}" for caution in self.cautions]
-        return "\n".join([f"IssueTable: {found}; the most suspicious:", *lines, *warned])
+        return "\n".join([f"IssueTable: {self._found}; the most suspicious:", *lines, *warned])
 
     @property
     def rank(self) -> NDArray[np.int64]:
@@ -63,7 +79,7 @@ class IssueTable:
         return list(zip(*(column[rows].tolist() for column in columns)))
 
 
-def identities(ids: Sequence[Any] | None, count: int, *tables: Any) -> NDArray[Any]:
+def identities(ids: Collection[Any] | None, count: int, *tables: Any) -> NDArray[Any]:
     """The ids as one axis, all different and one a sample; else the index of the first pandas table; else the row numbers.
 
     After a filter or a split, row numbers would name other rows of a table than those that were judged.

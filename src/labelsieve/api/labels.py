@@ -1,6 +1,7 @@
 """Labels as people write them go in (any hashables); numbers 0..K-1 and the classes come out, and back."""
 
-from collections.abc import Hashable, Iterable, Sequence
+import warnings
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,18 @@ def plain(values: Any) -> Any:
     return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
 
 
-def numbered(labels: Any, classes: Sequence[Hashable] | None = None) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def plain_labels(labels: Any) -> Any:
+    """As `plain`; of pandas' columns in which gaps are allowed, whole numbers and truth values stay such, and no floats."""
+    labels, dtype = plain(labels), getattr(labels, "dtype", None)
+    kind = getattr(dtype, "kind", "O")
+    if not hasattr(labels, "to_numpy") or isinstance(dtype, np.dtype) or kind not in "iub":
+        return labels
+    return labels.to_numpy(dtype=np.bool_ if kind == "b" else np.int64)
+
+
+def numbered(labels: Any, classes: Collection[Hashable] | None = None) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Numbers (N,) and classes (K,): those given, else all that occur, sorted where they can be, else as they first occur."""
-    labels = plain(labels)
+    labels = _one_axis(plain(labels))
     if classes is None and isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biuUS":
         found, codes = np.unique(labels, return_inverse=True)
         return codes.astype(np.int64), found
@@ -52,28 +62,50 @@ def is_missing(name: Any) -> bool:
 
 
 def check_present(labels: Any) -> None:
-    """`BadInput` for a gap among labels that are objects, of which scikit-learn's own check says that they are no classes."""
-    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
-    if kind != "O" or isinstance(labels, str) or not hasattr(labels, "__len__") or not hasattr(labels, "__iter__"):
+    """`BadInput` for a gap among labels, with its row, which scikit-learn's own check does not name."""
+    kind = getattr(labels, "dtype", None)
+    certain = isinstance(kind, np.dtype) and kind.kind not in "Of"
+    if certain or isinstance(labels, str) or not hasattr(labels, "__len__") or not hasattr(labels, "__iter__"):
         return
     row = next((row for row, name in enumerate(labels) if is_missing(name)), None)
     if row is not None:
         raise BadInput(f"y: row {row} has no label; fill it in or leave the row out")
 
 
+def warn_of_order(samples: Any, labels: Any, level: int) -> None:
+    """Tables are joined by position, as everywhere in scikit-learn: say so where their indexes tell that it is the wrong way."""
+    if not (hasattr(samples, "iloc") and hasattr(labels, "iloc")) or len(samples) != len(labels):
+        return
+    ours, theirs = samples.index, labels.index
+    if not ours.equals(theirs) and ours.is_unique and theirs.is_unique and ours.isin(theirs).all():
+        warnings.warn(
+            "samples and labels have the same index in another order, and are joined row by row, not by index; to join them by "
+            "index, give labels.loc[samples.index]",
+            stacklevel=level,
+        )
+
+
+def _one_axis(labels: Any) -> Any:
+    """A column (N, 1), as of a frame, is one label a row too."""
+    shape: tuple[int, ...] = getattr(labels, "shape", ())
+    if len(shape) != 2 or shape[1] != 1:
+        return labels
+    return labels.iloc[:, 0] if hasattr(labels, "iloc") else labels[:, 0]
+
+
 def _listed(labels: Any) -> list[Hashable]:
-    """One label a row, as Python's own values: 3 rather than numpy's int64(3)."""
+    """One label a row, as Python's own values: 3 rather than numpy's int64(3) or torch's tensor(3)."""
     shape = getattr(labels, "shape", None)
-    if (shape is not None and len(shape) > 1 and not isinstance(labels, np.ndarray)) or not hasattr(labels, "__iter__"):
+    if (shape is not None and len(shape) > 1) or not hasattr(labels, "__iter__"):
         what = type(labels).__name__ + (f" of shape {tuple(shape)}" if shape else "")
-        raise BadInput(f"labels: this is {what}; one label a row belongs here, (N,)")
+        raise BadInput(f"labels: this is {what}; one label a row belongs here, (N,), of one-hot rows labels.argmax(1)")
     names = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    return [name.item() if isinstance(name, np.generic) else name for name in names]
+    return [name.item() if isinstance(name, np.generic) or getattr(name, "ndim", None) == 0 else name for name in names]
 
 
 def as_array(names: Sequence[Hashable]) -> NDArray[Any]:
     """One axis, whatever the names are: tuples stay tuples, mixed types stay what they are."""
-    if names and len({type(name) for name in names}) == 1 and isinstance(names[0], (str, bool, int)):
+    if names and len({type(name) for name in names}) == 1 and isinstance(names[0], (str, bool, int, float)):
         return np.array(names)
     result = np.empty(len(names), dtype=object)
     result[:] = names

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.api.labels import BadInput
-from labelsieve.data.noisy_data import Collection, NoisyData, channel_statistics
+from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData, channel_statistics
 from labelsieve.data.pictures.depth import white_for
 from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, is_wide, white_of
 from labelsieve.data.vector_files import vectors
@@ -94,4 +94,4 @@ def rows_of(images: Tensor, codes: NDArray[np.int64], names: Sequence[str], ids:
         std = tuple(torch.where(spread > 0, spread, torch.ones_like(spread)).tolist())
     else:
         mean, std = channel_statistics(images)
-    return Rows(data, None, None, Collection("memory", data, None, None, mean, std, mirror and images.ndim == 4), None)
+    return Rows(data, None, None, Collection(MEMORY, data, None, None, mean, std, mirror and images.ndim == 4), None)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 
@@ -58,7 +58,24 @@ def set_threads(wanted: int, values: int) -> int:
 
 @contextmanager
 def callers_settings_kept() -> Iterator[None]:
-    """A run sets torch's threads and kernels for itself; a program that trains in passing finds them as they were."""
+    """A run sets torch's threads and kernels for itself; a program that trains in passing finds them as they were.
+
+    Inside, torch is as it comes: notebooks switch gradients off, or have another default type or device, for work of their own.
+    """
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    with ExitStack() as inside:
+        inside.enter_context(torch.inference_mode(False))
+        inside.enter_context(torch.enable_grad())
+        if device.type != "cpu":  # else nothing: such a context costs time at every call of torch's
+            inside.enter_context(torch.device("cpu"))
+        inside.callback(torch.set_default_dtype, dtype)
+        torch.set_default_dtype(torch.float32)
+        inside.enter_context(_kernels_kept())
+        yield
+
+
+@contextmanager
+def _kernels_kept() -> Iterator[None]:
     threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
     kernels = (cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32)
     only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()

@@ -1,6 +1,6 @@
 """A run without a folder: a configuration and rows go in, the trained parts and the last division come out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,6 +21,8 @@ from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.label_score import remember_division
 from labelsieve.runs.measure import Measure
 
+Show = Callable[[dict[str, Any], int], None]
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -31,8 +33,12 @@ class Trained:
     metrics: list[dict[str, Any]]  # a line an epoch, from the last of the warm-up on
 
 
-def train_in_memory(config: Config, rows: Rows) -> Trained:
-    """The same training as a run's, from its start to its end, with the same draws."""
+def unseen(record: dict[str, Any], epochs: int) -> None:
+    """What an epoch measured, and of how many it is: shown to nobody."""
+
+
+def train_in_memory(config: Config, rows: Rows, show: Show = unseen) -> Trained:
+    """The same training as a run's, from its start to its end, with the same draws. `show` is called after each epoch."""
     parts, decision = parts_for(config, rows), None
     history = ScoreHistory(len(rows.data), config.output.history_mib)
     measure = Measure(rows.data, None, None, parts.recipe, parts.engine, parts.learners)
@@ -40,8 +46,8 @@ def train_in_memory(config: Config, rows: Rows) -> Trained:
     try:
         if left_open(config) and config.method != "ce":
             start = parts.recipe.warmup
-            for _ in learn(parts.learners, parts.recipe, parts.engine, parts.prior, 0, parts.pinned, stop=start):
-                pass
+            for early in learn(parts.learners, parts.recipe, parts.engine, parts.prior, 0, parts.pinned, stop=start):
+                show(measure.record(early), parts.recipe.epochs)
             decision = decide(config, seen_after_warm_up(parts.learners, parts.recipe, parts.engine))
             parts = replace(parts, recipe=decided(config, decision))
             for learner in parts.learners:
@@ -50,6 +56,7 @@ def train_in_memory(config: Config, rows: Rows) -> Trained:
             remember_division(history, last, parts.learners)
             line = replace(measure, recipe=parts.recipe).record(last)
             metrics.append(with_decision(line, decision) if decision and last.index == start else line)
+            show(line, parts.recipe.epochs)
     except Diverged as error:
         raise ToolError(f"{error}; try a lower learning rate, such as lr={config.training.lr / 4:g}") from None
     return Trained(parts, last, decision, history, metrics)

@@ -84,8 +84,9 @@ def _joined(parts: list[tuple[Tensor, Tensor | None]]) -> Outlook:
     return Outlook(torch.cat([logits for logits, _ in parts]), torch.cat(scores) if scores else None)
 
 
-def load_model(path: Path, device: torch.device) -> Model:
+def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
     """The model in a run folder, or a `ToolError` that says what is missing."""
+    path, device = Path(path), torch.device(device)
     folder = RunFolder.open(path)
     for file in (folder.model, folder.model_facts):
         if not file.is_file():
@@ -95,6 +96,8 @@ def load_model(path: Path, device: torch.device) -> Model:
     try:
         facts = json.loads(folder.model_facts.read_text(encoding="utf-8"))
         return built(facts, load_file(folder.model), device)
+    except ToolError as error:
+        raise type(error)(f"{folder.model}: {error}") from None
     except (ValueError, SafetensorError, KeyError, IndexError, TypeError, RuntimeError, OSError) as error:
         raise ToolError(
             f"{folder.model}: the model is damaged ({type(error).__name__}: {error}); resume or repeat the run"

@@ -24,9 +24,10 @@ def register_cleaner(name: str, make: Make) -> None:
     `labelsieve.method.cleaners.Cleaner`. Every epoch after the warm-up it learns from its network's evidence and the
     partition (N,) that the peer's mixture makes, and judges; after `cleaning.prototype_warmup` of all epochs its chances
     divide, at `cleaning.tau`. Its numbers stand where those of prototypes do (`auc_prototype`, `by_prototype`). The mixture
-    is one for each class where the name ends in -awr. Whoever resumes such a run must have registered it too.
+    is one for each class where the name ends in -awr. Whoever resumes such a run must have registered it too. Registered
+    again, a name means the newer one.
     """
-    if name in CLEANERS or name in REGISTERED:
+    if name in CLEANERS:
         raise UsageError(f'a cleaner "{name}" is known already; choose another name')
     if not callable(make):
         raise UsageError(f'cleaner "{name}": {make!r} cannot be called; give a function, as in lambda seed: MyCleaner()')

@@ -10,7 +10,7 @@ from labelsieve.data import noise as label_noise
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError
 from labelsieve.runs import checkpoint
-from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.card import write_card
 from labelsieve.runs.cautions import write_cautions
 from labelsieve.runs.choice import Chosen
@@ -26,10 +26,10 @@ from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_answers
 from labelsieve.runs.validate import validate_for
 
 
-def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
+def go_on(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
     slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
     saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
-    rows = rows_for(_as_begun(config), watch, known_files(folder))
+    rows = rows_for(_as_begun(config), watch, known_files(folder)) if rows is None else rows
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
             f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
@@ -39,6 +39,8 @@ def go_on(folder: RunFolder, config: Config, watch: Watch | None = None) -> Run:
     run = assemble(folder, config, rows)
     try:
         _restore(run, saved)
+    except ToolError as error:
+        raise ToolError(f"{folder.checkpoints}: {error}") from None
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ToolError(
             f"{folder.checkpoints}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "

@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from labelsieve.data.noisy_data import MEMORY
 from labelsieve.runs import checkpoint
 from labelsieve.runs.answers import write_answers
 from labelsieve.runs.assemble import Parts, Rows, parts_for
@@ -45,6 +46,11 @@ def fingerprint(rows: Rows) -> str:
     return digest.hexdigest()
 
 
+def scales(rows: Rows) -> str:
+    """Of the samples' mean and deviation: what a program hands over has no name, and may be others with the same labels."""
+    return hashlib.sha256(str((rows.collection.mean, rows.collection.std)).encode()).hexdigest()
+
+
 def assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
     history = ScoreHistory(len(rows.data), config.output.history_mib)
     return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
@@ -65,6 +71,8 @@ def state_of(run: Run) -> checkpoint.Checkpoint:
     tables["history"] = run.history.state_dict()
     decision = None if run.decision is None else run.decision.facts()
     facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
+    if run.rows.collection.name == MEMORY:
+        facts["scales"] = scales(run.rows)
     if run.chosen is not None:
         tables["chosen"] = dict(run.chosen.tensors)
         facts["chosen"] = run.chosen.facts()

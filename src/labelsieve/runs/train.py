@@ -90,10 +90,18 @@ def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
     return config, choices
 
 
-def take_up(path: Path | str, *, source: str | None = None, device: str | None = None, watch: Watch | None = None) -> Run:
+def take_up(
+    path: Path | str,
+    *,
+    source: str | None = None,
+    device: str | None = None,
+    watch: Watch | None = None,
+    rows: Rows | None = None,
+) -> Run:
     """The run in a folder, as its newest checkpoint left it; one killed before its first checkpoint starts anew.
 
-    `source` says where the data are on this machine, `device` what to go on with; both only for this process.
+    `source` says where the data are on this machine, `device` what to go on with; both only for this process. `rows` are the
+    data of a run that began with such.
     """
     folder = RunFolder.open(Path(path))
     config = folder.read_config()
@@ -103,7 +111,7 @@ def take_up(path: Path | str, *, source: str | None = None, device: str | None =
         config = replace(config, device=device)
     with folder.only_one():
         folder.sweep()
-        return go_on(folder, config, watch) if folder.has_begun() else _start(folder, config, watch)
+        return go_on(folder, config, watch, rows) if folder.has_begun() else _start(folder, config, watch, rows)
 
 
 def drive(
