@@ -115,9 +115,11 @@ def test_lost_rows_are_named() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_command_alone_ends_what_measures_too(number: signal.Signals) -> None:
-    """As `kill` and schedulers send it; a terminal's Ctrl-C goes to both."""
+    """As `kill` and schedulers send it; a terminal's Ctrl-C goes to both. What a shell begins in its background ignores Ctrl-C,
+    and so would what this test starts, if the test was begun so."""
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     work = "print('at work', flush=True); import time; time.sleep(600)"
-    words = f"from labelsieve.benchmark.against_cleanlab import in_child; in_child(exec, {work!r})"
+    words = f"{heeding}from labelsieve.benchmark.against_cleanlab import in_child; in_child(exec, {work!r})"
     with subprocess.Popen([sys.executable, "-c", words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         assert running.stdout is not None and running.stdout.readline() == b"at work\n"
         running.send_signal(number)

@@ -25,3 +25,11 @@ def test_equal_scores_are_one_step() -> None:
 
 def test_equal_scores_share_a_place() -> None:
     assert ranks(np.array([0.5, 0.1, 0.5, 0.9])).tolist() == pytest.approx([0.5, 0, 0.5, 1])
+
+
+def test_equal_scores_count_as_an_order_by_chance_would() -> None:
+    """Not as the rows happen to lie: all scores equal, two of four wrong, so one of the first two on average."""
+    assert recall_at_true_count(np.zeros(4), np.array([True, True, False, False])) == 0.5
+    assert recall_at_true_count(np.zeros(4), np.array([False, False, True, True])) == 0.5
+    score = np.array([0.1, 0.5, 0.5, 0.5, 0.9])
+    assert recall_at_true_count(score, np.array([True, False, True, False, False])) == pytest.approx((1 + 1 / 3) / 2)

@@ -53,6 +53,7 @@ def test_refused_before_measuring(
     ("words", "said"),
     [
         (("--noise", "sym:0.2", "--noise", "symm:0.4"), "symm"),
+        ((), "no label is wrong here, so there is nothing to rank"),
         (("--noise", "sym:0.2", "--json", "nowhere/x.json"), "the folder nowhere does not exist"),
         (("--noise", "sym:0.2", "--json", "kept.json"), "--json kept.json: that file exists"),
     ],

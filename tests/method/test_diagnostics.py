@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from labelsieve.method.diagnostics import accuracy, auc, collapse, consistency, divergence, precision_recall
+from labelsieve.method.diagnostics import accuracy, accuracy_interval, auc, collapse, consistency, divergence, precision_recall
 
 
 def test_auc_with_ties_equals_the_rank_statistic() -> None:
@@ -100,3 +100,15 @@ def test_a_class_that_is_common_among_the_given_labels_does_not_swallow_the_rest
     predicted, clean = shares(69, 21, 10, 0, 0), torch.arange(100) < 80
     assert collapse(clean, predicted, 5, given=predicted) is None
     assert "class 0 swallows" in (collapse(clean, predicted, 5, given=shares(30, 30, 20, 10, 10)) or "")
+
+
+@pytest.mark.parametrize(("right", "count"), [(0, 1), (1, 1), (20, 20), (0, 7), (443, 449), (800, 1000), (9_999, 10_000)])
+def test_the_interval_of_an_accuracy_is_wilsons(right: int, count: int) -> None:
+    want = stats.binomtest(right, count).proportion_ci(method="wilson")
+    assert accuracy_interval(right, count) == pytest.approx((100 * want.low, 100 * want.high), abs=1e-3)
+
+
+def test_all_right_of_a_few_is_not_surely_all() -> None:
+    low, high = accuracy_interval(20, 20)
+    assert low < 85 and high == pytest.approx(100)
+    assert all(math.isnan(end) for end in accuracy_interval(0, 0))

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from scipy.stats import binomtest
 
 from labelsieve.method.estimate import (
     NEARLY_NONE,
@@ -36,6 +37,21 @@ def test_the_share_is_found_also_where_classes_overlap(share: float, overlap: fl
     found = estimate_noise([seen, seen])
     assert found.share == pytest.approx(float((seen.labels != truth).double().mean()), abs=0.07)
     assert found.low <= found.share <= found.high
+
+
+def test_few_votes_without_a_wrong_label_leave_room_for_some() -> None:
+    """Wilson's bound of none in `counted` at 95 %; rules go by an end that leaves it out."""
+    for n, counted in ((400, 100), (3000, 750)):
+        found = estimate_noise([clouds(0.0, 1.0, n)[0]])
+        assert found.share == found.low == 0
+        assert found.high == pytest.approx(proportion(0, counted), abs=1e-5)
+        assert found.firm < found.high / 3
+    much = estimate_noise([clouds(0.4, 1.0)[0]])
+    assert much.high == much.firm
+
+
+def proportion(count: int, of: int) -> float:
+    return float(binomtest(count, of).proportion_ci(method="wilson").high)
 
 
 def test_wrong_labels_of_one_direction_are_found_too() -> None:

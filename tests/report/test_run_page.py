@@ -102,7 +102,7 @@ def test_what_is_really_wrong_is_counted_in_the_lists_order() -> None:
 
 
 def test_classes_that_are_not_shown_are_counted(read_page: Reader) -> None:
-    assert "Shown are the 1 classes of which most seems wrong; 7 classes more have issues." in words(read_page, made(unshown=7))
+    assert "Shown is the class of which most seems wrong; 7 classes more have issues." in words(read_page, made(unshown=7))
     assert "1 class more has issues." in words(read_page, made(unshown=1)) and "Shown are" not in words(read_page, made())
 
 

@@ -189,6 +189,12 @@ def wrong_labels(rows: Rows) -> np.ndarray:
     return (truth.labels != rows.data.labels).numpy()
 
 
+def check_some_wrong(rows: Rows) -> None:
+    """Of labels that are all right there is no ranking to measure: its average precision would read 0."""
+    if not wrong_labels(rows).any():
+        raise ToolError("no label is wrong here, so there is nothing to rank; make noise on purpose with --noise sym:0.2")
+
+
 class Watch:
     """Counts from when it is made: seconds, CPU seconds, and `spent`, that of them which other programs disturb least."""
 

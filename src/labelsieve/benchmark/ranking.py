@@ -10,9 +10,14 @@ def average_precision(score: np.ndarray, wrong: np.ndarray) -> float:
 
 
 def recall_at_true_count(score: np.ndarray, wrong: np.ndarray) -> float:
-    """The share of all wrong labels among the first so many as there are wrong ones; here also the precision there."""
+    """The share of all wrong labels among the first so many as there are wrong ones; here also the precision there.
+
+    Of equal scores at the end of these, as many count as an order by chance would have there on average.
+    """
     count = int(wrong.sum())
-    return float(wrong[np.argsort(score, kind="stable")[:count]].mean())
+    last = np.sort(score)[count - 1]
+    before, level = score < last, score == last
+    return float((wrong[before].sum() + (count - before.sum()) * wrong[level].mean()) / count)
 
 
 def ranks(score: np.ndarray) -> np.ndarray:

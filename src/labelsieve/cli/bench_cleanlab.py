@@ -24,7 +24,7 @@ def bench_cleanlab(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as well.")] = None,
 ) -> None:
     """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
-    from labelsieve.benchmark.against_cleanlab import Task, compare
+    from labelsieve.benchmark.against_cleanlab import Task, check_some_wrong, compare
     from labelsieve.runs.assemble import rows_for
     from labelsieve.runs.resolve import resolve
     from labelsieve.terminal.console import console
@@ -37,7 +37,7 @@ def bench_cleanlab(
         for seed in range(seeds)
     ]
     for config in dict(planned).values():
-        rows_for(config)  # a misspelt noise is told before the others are measured
+        check_some_wrong(rows_for(config))  # a misspelt noise is told before the others are measured
     rows = []
     for spec, config in planned:
         rows.append({"noise": spec} | compare(Task(config, folds, fold_epochs), quick, console.print))

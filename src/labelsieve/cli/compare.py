@@ -76,4 +76,6 @@ def _say_runs(found: "Sequence[Compared]") -> None:
         for row in rows:
             grid.add_row(*(row[column] for column in columns))
         console.print(grid)
-    console.print("intervals: bootstrap over test pictures (paired against the first run); another seed may move more than that")
+    console.print(
+        "intervals (95 %): by the draw of test pictures, paired against the first run; another seed may move more than that"
+    )

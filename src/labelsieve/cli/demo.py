@@ -45,11 +45,11 @@ def say(summary: dict[str, dict[str, float | None]]) -> None:
     for head in ("", "last", "best", "AUC", "precision", "recall"):
         table.add_column(head, justify="left" if not head else "right")
     for method, figures in summary.items():
-        shares = [figures.get(name) for name in ("auc", "issue_precision", "issue_recall")]
+        shares = [(figures.get(name), digits) for name, digits in (("auc", 4), ("issue_precision", 3), ("issue_recall", 3))]
         table.add_row(
             f"{NAMES[method]} ({method})",
             f"{figures['accuracy_last']:.1f} %",
             f"{figures['accuracy_best']:.1f} %",
-            *("" if share is None else f"{share:.3f}" for share in shares),
+            *("" if share is None else f"{share:.{digits}f}" for share, digits in shares),
         )
     console.print(table)

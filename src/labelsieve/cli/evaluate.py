@@ -57,15 +57,22 @@ def say_result(result: dict[str, Any]) -> None:
     things = things_of(result["data"])
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in result["accuracy"].items():
-        table.add_row(WORDS[name], f"{value:.2f} %")
+        low, high = result["interval"]
+        table.add_row(WORDS[name], f"{value:.2f} %", f"({low:.2f} to {high:.2f} %)" if name == "both" else "")
     what = "labelled" if result["split"] == "all" else result["split"]
-    console.print(f"accuracy on {result['pictures']} {what} {things} of {result['data']}")
+    console.print(f"accuracy on {result['pictures']:,} {what} {of(result['pictures'], things)} of {result['data']}")
     console.print(table)
+    console.print(f"in brackets: the 95 % interval that so many {things} allow")
     for name, found in result["also"].items():
         console.print(f"accuracy on {name}: " + ", ".join(f"{WORDS[key]} {value:.2f} %" for key, value in found.items()))
-    if result["also_left_out"]:
-        console.print(f"left out of {', '.join(result['also'])}: {result['also_left_out']:,} unreadable pictures", style="yellow")
-    if result["left_out"]:
-        console.print(f"left out: {result['left_out']:,} pictures that could not be read", style="yellow")
+    if gone := result["also_left_out"]:
+        console.print(f"left out of {', '.join(result['also'])}: {gone:,} unreadable {of(gone, 'pictures')}", style="yellow")
+    if gone := result["left_out"]:
+        console.print(f"left out: {gone:,} {of(gone, 'pictures')} that could not be read", style="yellow")
     if result["trained_on"]:
         console.print(f"note: the run was trained on these very {things}, and their labels may be wrong", style="yellow")
+
+
+def of(count: int, things: str) -> str:
+    """`things` as that many of them are called."""
+    return things.removesuffix("s") if count == 1 else things

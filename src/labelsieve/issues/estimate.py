@@ -5,12 +5,14 @@ alone, averaged, find a quarter of clean labels wrong. The interval spans furthe
 prototypes, by its loss and by its own suggestion, and the sum over those labels alone for which both networks suggest the
 same class with a majority. It is widened by 1.96 standard deviations of the draw. All opinions can err together: where few
 labels have taught the networks, `doubted` adds what neighbours say at least; where networks are known to err more often than
-labels do, `limited` counts the flagged ones only.
+labels do, `limited` counts no more than are flagged.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from labelsieve.issues.percent import ends, rounded
 
 HOW = (
     "Estimated as the mean of 1 − label score, counted where the networks suggest another class. The interval spans what each "
@@ -20,7 +22,8 @@ HOW = (
 )
 LIMITED = (
     "The networks contradict more labels than can be wrong: here they err more often than labels do. So the interval is what the "
-    "neighbours of each sample say of its label at the end, and only the most suspicious so many are listed."
+    "neighbours of each sample say of its label at the end, and only the most suspicious so many are listed. Not all of these "
+    "are wrong: what to expect of the list is half way between a perfect order and none among the labels that are contradicted."
 )
 NORMAL = 1.96  # a normal variable leaves this many deviations once in twenty times
 MAJORITY = 0.5
@@ -68,10 +71,10 @@ def in_words(share: float, low: float, high: float, decimals: int = 1) -> tuple[
 
     On few samples the estimate can lie near one end of a wide interval, and the truth at the other.
     """
-    point, ends = f"{100 * share:.{decimals}f} %", (f"{100 * low:.{decimals}f}", f"{100 * high:.{decimals}f} %")
+    point, (least, most) = f"{rounded(share, decimals)} %", ends(low, high, decimals)
     if high - low > VAGUE:
-        return f"between {ends[0]} and {ends[1]}", f"point estimate {point}"
-    return f"about {point}", f"{ends[0]} to {ends[1]}"
+        return f"between {least} and {most} %", f"point estimate {point}"
+    return point if point[0].isalpha() else f"about {point}", f"{least} to {most} %"
 
 
 def chances(
@@ -93,15 +96,18 @@ def chances(
 
 
 def limited(found: Chances, flagged: np.ndarray, low: float, high: float) -> Chances:
-    """Only `flagged` (N,) labels may be wrong; the interval reaches from `low` to `high`, as shares of all labels.
+    """As many may be wrong as are `flagged` (N,); the interval reaches from `low` to `high`, as shares of all labels.
 
-    Fewer: all of the flagged in proportion. More: labels that were not flagged as well, in proportion.
+    Which ones: half way between the flagged alone, as if the list were in perfect order, and all that the networks contradict,
+    in proportion. Where they err more often than labels do, a low score alone is no certainty (RESULTS.md). Fewer: either in
+    proportion. More: labels that were not flagged as well, in proportion.
     """
-    wrong, others = found.wrong * flagged, found.wrong * ~flagged
-    mean, more = wrong.mean(), max(high - wrong.mean(), 0.0)
-    fewest = wrong * min(low / mean, 1.0) if mean else wrong
-    most = wrong + others * min(more / others.mean(), 1.0) if others.any() else wrong
-    return Chances(wrong, np.stack([fewest, most]))
+    first, others = found.wrong * flagged, found.wrong * ~flagged
+    mean, more = first.mean(), max(high - first.mean(), 0.0)
+    anywhere = found.wrong * (mean / found.wrong.mean()) if mean else first
+    fewer = min(low / mean, 1.0) if mean else 1.0
+    most = first + others * min(more / others.mean(), 1.0) if others.any() else first
+    return Chances((first + anywhere) / 2, np.stack([first * fewer, anywhere * fewer, first, most]))
 
 
 def doubted(found: Chances, least: float) -> Chances:

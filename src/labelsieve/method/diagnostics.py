@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from labelsieve.method.wilson import share_interval
+
 
 def auc(chance: Tensor, clean: Tensor) -> float | None:
     """Area under the ROC curve of the clean chance (N,) against what is really clean (N,); None if only one kind exists.
@@ -50,6 +52,12 @@ def accuracy(scores: Tensor, labels: Tensor, top: int = 1) -> float:
     labels = labels.to(scores.device)
     right = scores.argmax(1) == labels if top == 1 else (scores.topk(top, 1).indices == labels.unsqueeze(1)).any(1)
     return 100 * float(right.double().mean())
+
+
+def accuracy_interval(right: int, count: int) -> tuple[float, float]:
+    """Percent: what the accuracy may be (95 %) where `right` of `count` were; nan where nothing was counted."""
+    low, high = share_interval(right, count)
+    return 100 * low, 100 * high
 
 
 MOSTLY_CLEAN = 0.9  # what is taken as clean in any case, from which on all of it may well be

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.streams import seeded
+from labelsieve.method.wilson import share_interval
 
 Z95 = 1.96
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
@@ -26,12 +27,21 @@ SUREST = (0.1, 0.25, 0.5)  # shares of each class that count as sure: the middle
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """Shares of wrong labels: overall with an interval, and per given class (K,)."""
+    """Shares of wrong labels: overall with an interval, and per given class (K,).
+
+    `high` is for people. Rules go by `firm`, which leaves out how few votes there were where next to no label is wrong: they
+    were made for it, and taking hard pictures for doubtful ones costs clean data points of accuracy (LOG.md).
+    """
 
     share: float
     low: float
     high: float
     by_class: tuple[float, ...]
+    firm_high: float | None = None  # None in runs from before it was told apart
+
+    @property
+    def firm(self) -> float:
+        return self.high if self.firm_high is None else self.firm_high
 
 
 def estimate_noise(seen: Sequence[Evidence], seed: int = 0) -> NoiseEstimate:
@@ -43,7 +53,11 @@ def estimate_noise(seen: Sequence[Evidence], seed: int = 0) -> NoiseEstimate:
     counted = max(1, int(SUREST[1] * min(len(seen[0]), QUERIES)))
     spread = Z95 * (max(share * (1 - share), 1e-4) / counted) ** 0.5
     by_class = torch.stack([each for _, each in middle]).mean(0)
-    return NoiseEstimate(share, max(min(all_shares) - spread, 0.0), min(max(all_shares) + spread, 1.0), tuple(by_class.tolist()))
+    low, firm = max(min(all_shares) - spread, 0.0), min(max(all_shares) + spread, 1.0)
+    # No wrong label among 300 votes leaves room for 1 % of wrong ones, where a standard deviation sees none.
+    room = share_interval(0, counted)[1]
+    high = max(firm, min(max(all_shares) + room, 1.0))
+    return NoiseEstimate(share, low, high, tuple(by_class.tolist()), firm)
 
 
 def votes(seen: Evidence, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -101,7 +115,7 @@ def lag_behind(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
 
     With few labels that cannot be told: the estimate is often too low, and they may as well be right.
     """
-    return len(seen[0]) >= ENOUGH and contradicted(seen) > found.high
+    return len(seen[0]) >= ENOUGH and contradicted(seen) > found.firm
 
 
 def flag_limit(seen: Sequence[Evidence]) -> NoiseEstimate | None:
@@ -111,7 +125,7 @@ def flag_limit(seen: Sequence[Evidence]) -> NoiseEstimate | None:
     Where all labels may be right, contradicting more of them than the estimate itself says is enough.
     """
     found = estimate_noise(seen)
-    most = found.share if found.low < NEARLY_NONE else found.high
+    most = found.share if found.low < NEARLY_NONE else found.firm
     return found if len(seen[0]) >= ENOUGH and contradicted(seen) > most else None
 
 

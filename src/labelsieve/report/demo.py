@@ -141,7 +141,7 @@ def _results(rows: Sequence[DemoRow]) -> str:
             row.name,
             percent(row.accuracy_last),
             percent(row.accuracy_best),
-            None if row.auc is None else f"{row.auc:.3f}",
+            None if row.auc is None else f"{row.auc:.4f}",
             percent(row.issue_precision),
             percent(row.issue_recall),
         )

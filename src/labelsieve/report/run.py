@@ -130,7 +130,8 @@ def _unshown(data: RunReport) -> str:
         return ""
     shown = len(data.corners)
     more = "1 class more has issues" if data.unshown == 1 else f"{data.unshown:,} classes more have issues"
-    return f" Shown are the {shown:,} classes of which most seems wrong; {more}."
+    which = "Shown is the class" if shown == 1 else f"Shown are the {shown:,} classes"
+    return f" {which} of which most seems wrong; {more}."
 
 
 def _histograms(data: RunReport) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from labelsieve.issues.estimate import HOW, LIMITED, VAGUE, Share, Yield, in_words
+from labelsieve.issues.percent import ends
 from labelsieve.issues.rules import unlisted_words
 from labelsieve.report.charts import (
     Curve,
@@ -22,7 +23,8 @@ MEANING = {
 
 
 def span_of(share: Share) -> str:
-    return _between(f"{100 * share.low:.1f}", percent(share.high))
+    low, high = ends(share.low, share.high)
+    return _between(low, f"{high}\u00a0%")
 
 
 def _words(share: float, low: float, high: float) -> tuple[str, str]:
@@ -33,8 +35,8 @@ def _words(share: float, low: float, high: float) -> tuple[str, str]:
 
 def _figure(share: Share) -> str:
     """The one to show large: the estimate, or its whole interval where that is wide."""
-    whole = _between(f"{100 * share.low:.0f}", percent(share.high, 0))
-    return whole if share.high - share.low > VAGUE else percent(share.share)
+    low, high = ends(share.low, share.high, 0)
+    return _between(low, f"{high}\u00a0%") if share.high - share.low > VAGUE else percent(share.share)
 
 
 def _between(low: str, high: str) -> str:
@@ -127,12 +129,7 @@ def worth_checking(data: RunReport) -> str:
 
 def _milestone(found: Yield, place: int) -> tuple[str, str]:
     expected, low, high = found.at(place)
-    return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", _share_of(expected / place)
-
-
-def _share_of(share: float) -> str:
-    """Not 100 % where some are expected to be right."""
-    return "over\u00a099\u00a0%" if 0.995 <= share < 1 else percent(share, 0)
+    return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", percent(expected / place, 0)
 
 
 def _end_of_interest(data: RunReport) -> int:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labelsieve.errors import UsageError
-from labelsieve.reproduce.bootstrap import Difference, interval, paired_bootstrap
+from labelsieve.method.diagnostics import accuracy_interval
+from labelsieve.reproduce.bootstrap import Difference, paired_bootstrap
 from labelsieve.reproduce.results import Final, final
 from labelsieve.runs.answers import Answers, read_answers
 from labelsieve.runs.config import dotted_keys, value_at
@@ -45,7 +46,7 @@ def compare_runs(paths: Sequence[Path], seed: int = 0) -> list[Compared]:
     first = answers[0].right
     names = short_names(paths)
     return [
-        _compared(name, folder, one, None if place == 0 else paired_bootstrap(first, one.right, seed), seed)
+        _compared(name, folder, one, None if place == 0 else paired_bootstrap(first, one.right, seed))
         for place, (name, folder, one) in enumerate(zip(names, folders, answers))
     ]
 
@@ -59,12 +60,11 @@ def _check_same(paths: Sequence[Path], answers: Sequence[Answers]) -> None:
             )
 
 
-def _compared(name: str, folder: RunFolder, answers: Answers, against: Difference | None, seed: int) -> Compared:
+def _compared(name: str, folder: RunFolder, answers: Answers, against: Difference | None) -> Compared:
     record = read_record(folder)
     right = answers.right
-    return Compared(
-        name, folder.path, record, final(record), 100 * float(right.mean()), interval(right, seed), _auc(record), against
-    )
+    between = accuracy_interval(int(right.sum()), len(right))
+    return Compared(name, folder.path, record, final(record), 100 * float(right.mean()), between, _auc(record), against)
 
 
 def _auc(record: Record) -> dict[str, float]:

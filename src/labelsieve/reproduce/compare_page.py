@@ -10,10 +10,11 @@ from labelsieve.reproduce.compare import Compared, differing_settings
 HEADER = ("run", "epochs", "last", "mean of last 10", "best", "95 % interval", "against the first", "AUC")
 MOST = 12  # lines in a chart that can still be told apart
 EXPLAINED = (
-    "Accuracy in percent on the same test pictures. The interval is a bootstrap over the test pictures of the accuracy of the "
-    "model that the run keeps; the difference against the first run is paired, picture by picture. Both say how much the draw of "
-    "test pictures may matter and nothing about another seed. Best is chosen on the test set: go by last. The mean of the last "
-    "10 epochs leaves the warm-up out; of fewer, it says of how many."
+    "Accuracy in percent on the same test pictures. The interval (95 %, Wilson's) is of the accuracy of the model that the run "
+    "keeps; the difference of that model to the first run's has one by a bootstrap (95 %), paired picture by picture. Both say "
+    "how much the draw of test pictures may matter and nothing about another seed. Each difference is looked at alone: of twenty "
+    "that are chance, one will seem clear. Best is chosen on the test set: go by last. The mean of the last 10 epochs leaves the "
+    "warm-up out; of fewer, it says of how many."
 )
 
 
@@ -24,7 +25,7 @@ def row_of(run: Compared) -> list[str]:
         one = run.against
         against = f"{one.points:+.2f} ({one.low:+.2f} to {one.high:+.2f}){'' if one.is_clear else ', not clear'}"
     auc = ", ".join(f"{name.removeprefix('auc_')} {value:.4f}" for name, value in run.auc.items())
-    epochs = f"{run.record.epochs_done}" + ("" if run.done else f" of {run.record.config.training.epochs}, not done")
+    epochs = f"{run.record.epochs_done}" + ("" if run.done else f" of {run.record.epochs_planned}, not done")
     return [run.name, epochs, *numbers, f"{run.between[0]:.2f} to {run.between[1]:.2f}", against, auc]
 
 

@@ -138,7 +138,9 @@ def draw_losses(group: Group, out: Path, drawn: Drawn) -> None:
     header = ("seed", "network", "class", "kind", "samples", "statistic", "p_value")
     _write(drawn, out / f"{group.name}-ks.csv", header, lines)
     said = ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in shares.items() if share is not None)
-    drawn.found.append(f"{group.words}: classes whose losses differ from the whole set's (p < 0.05): {said}")
+    drawn.found.append(
+        f"{group.words}: classes whose losses differ from the whole set's (p < 0.05, at most 5 % by chance): {said}"
+    )
 
 
 def draw_lines(

@@ -65,7 +65,11 @@ def class_tests(early: EarlyLosses) -> list[Tested]:
 
 
 def share_that_differs(tested: Sequence[Tested], kind: str) -> float | None:
-    """The share of classes with p < 0.05, over networks and classes together."""
+    """The share of classes with p < 0.05, over networks and classes together.
+
+    Each is a test by itself, as the paper counts them: where no class differs, 5 % would by chance, and fewer of a few large
+    classes, for each is part of what it is held against.
+    """
     values = [one.p_value < LEVEL for one in tested if one.kind == kind]
     return sum(values) / len(values) if values else None
 

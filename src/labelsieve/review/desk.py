@@ -14,6 +14,7 @@ import numpy as np
 from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.decisions.state import State, after
+from labelsieve.issues.rules import FINE, KINDS
 from labelsieve.review.filters import STATES, Filter, chosen
 from labelsieve.review.table import IssueTable
 from labelsieve.review.wrong_left import Left, grouped, wrong_left
@@ -36,8 +37,9 @@ class Desk:
         self.table, self.log = table, log
         self._guard = threading.RLock()
         self._views: OrderedDict[str, View] = OrderedDict()
-        differs = table.given != table.suggested
-        self._groups = grouped((1 - table.score.astype(np.float64)) * differs, table.is_issue)
+        # As the run itself counts: where it says that networks err more often than labels do, contradicting is no reason.
+        doubted = (table.given != table.suggested) & (table.kind != KINDS.index(FINE))
+        self._groups = grouped((1 - table.score.astype(np.float64)) * doubted, table.is_issue, table.settled)
         self._left: tuple[int, Left] | None = None
         self._start()
 
@@ -120,8 +122,8 @@ class Desk:
             known, state, wrong = len(self.events), self.state.copy(), self.wrong.copy()
             if self._left is not None and self._left[0] == known:
                 return self._left[1]
-        answered = ((state > 0) & (state != STATES.index("unsure"))) | self.table.settled
-        found = wrong_left(self._groups, answered, wrong, np.random.default_rng(0))
+        unsure = state == STATES.index("unsure")
+        found = wrong_left(self._groups, (state > 0) & ~unsure, wrong, np.random.default_rng(0), unsure)
         with self._guard:
             self._left = (known, found)
         return found

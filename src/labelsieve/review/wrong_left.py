@@ -12,7 +12,7 @@ import numpy as np
 
 GROUPS = 24  # at most; of the listed issues two thirds, of the other rows one third
 LEAST = 25  # rows in a group, where there are enough
-LEVEL, LEVEL_OF_OTHERS = 1.5, 0.8  # standard deviations of the levels
+LEVEL, LEVEL_OF_OTHERS = 1.5, 1.3  # standard deviations of the levels; the latter by runs with known noise (RESULTS.md)
 STEPS, STEP_OF_OTHERS = (0.15, 0.4, 1.0, 2.0), 0.2  # the same of a step between neighbouring groups; of issues one of these
 LEAST_SHARE, MOST_SHARE = 0.004, 0.95  # what a group is expected to have of wrong labels, whatever the run says
 DRAWS = 1000
@@ -29,6 +29,7 @@ class Groups:
     of: np.ndarray
     expected: np.ndarray
     listed: int  # groups of issues; those of other rows come after them
+    counted: np.ndarray  # (N,) bool: not settled in an earlier round
 
 
 @dataclass(frozen=True)
@@ -43,31 +44,43 @@ class Left:
     stop: bool
 
 
-def grouped(chance: np.ndarray, is_issue: np.ndarray) -> Groups:
-    """Groups along the list: `chance` (N,) to be wrong, as the run sees it, and which rows it lists as issues."""
+def grouped(chance: np.ndarray, is_issue: np.ndarray, settled: np.ndarray | None = None) -> Groups:
+    """Groups along the list: `chance` (N,) to be wrong, as the run sees it, and which rows it lists as issues.
+
+    Rows `settled` (N,) in an earlier round are in none: people have put their labels right, so they say nothing of the others.
+    """
+    counted = np.ones(len(chance), bool) if settled is None else ~settled
     of, counts = np.zeros(len(chance), np.int32), [0, 0]
-    for part, (rows, share) in enumerate(((np.flatnonzero(is_issue), 2 / 3), (np.flatnonzero(~is_issue), 1 / 3))):
+    for part, (chosen, share) in enumerate(((is_issue, 2 / 3), (~is_issue, 1 / 3))):
+        rows = np.flatnonzero(chosen & counted)
         if len(rows):
             counts[part] = int(np.clip(len(rows) // LEAST, 1, round(GROUPS * share)))
             of[rows] = sum(counts[:part]) + np.arange(len(rows)) * counts[part] // len(rows)
-    sizes = np.bincount(of, minlength=max(sum(counts), 1))
-    means = np.bincount(of, chance, minlength=len(sizes)) / np.maximum(sizes, 1)
-    return Groups(of, np.clip(means, LEAST_SHARE, MOST_SHARE), counts[0])
+    sizes = np.bincount(of[counted], minlength=max(sum(counts), 1))
+    means = np.bincount(of[counted], chance[counted], minlength=len(sizes)) / np.maximum(sizes, 1)
+    return Groups(of, np.clip(means, LEAST_SHARE, MOST_SHARE), counts[0], counted)
 
 
-def wrong_left(groups: Groups, answered: np.ndarray, wrong: np.ndarray, rng: np.random.Generator) -> Left:
-    """`answered` (N,) says which rows a person decided, `wrong` (N,) which of these were wrong."""
-    count = len(groups.expected)
-    tried = np.bincount(groups.of[answered], minlength=count)
-    found = np.bincount(groups.of[answered & wrong], minlength=count)
-    total = np.bincount(groups.of, minlength=count)
+def wrong_left(
+    groups: Groups, answered: np.ndarray, wrong: np.ndarray, rng: np.random.Generator, unsure: np.ndarray | None = None
+) -> Left:
+    """`answered` (N,) says which rows a person decided, `wrong` (N,) which of these were wrong.
+
+    Rows a person was `unsure` (N,) of may still be wrong, but do not come next.
+    """
+    count, answered = len(groups.expected), answered & groups.counted
+    still = groups.counted & ~answered
+    tried, found, left_over = (np.bincount(groups.of[rows], minlength=count) for rows in (answered, answered & wrong, still))
     shares = _sigmoid(_draws(groups, tried, found, rng))  # (DRAWS, G)
-    left = rng.binomial(total - tried, shares).sum(1)
+    left = rng.binomial(left_over, shares).sum(1)
     low, high = np.quantile(left, [(1 - COVER) / 2, (1 + COVER) / 2])
-    ahead = np.bincount(groups.of[np.flatnonzero(~answered)[:NEXT]], minlength=count)
-    following = shares @ ahead / max(ahead.sum(), 1)
+    waiting = still if unsure is None else still & ~unsure
+    listed = groups.of < groups.listed  # the page shows these first
+    coming = np.append(np.flatnonzero(waiting & listed)[:NEXT], np.flatnonzero(waiting & ~listed)[:NEXT])[:NEXT]
+    ahead = np.bincount(groups.of[coming], minlength=count)
+    following = shares @ ahead / max(len(coming), 1)
     limit = float(np.quantile(following, COVER))
-    stop = bool(answered.sum() >= ENOUGH and ahead.sum() and limit < 1 / ONE_IN)
+    stop = bool(answered.sum() >= ENOUGH and len(coming) and limit < 1 / ONE_IN)
     return Left(float(left.mean()), float(low), float(high), float(following.mean()), limit, stop)
 
 

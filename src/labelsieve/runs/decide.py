@@ -99,7 +99,7 @@ def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
         lambda_u=lambda_by(found) if given is None else given,
         mixture_threshold=(0.6 if extreme else 0.5) if cleaning.mixture_threshold is None else cleaning.mixture_threshold,
         mixture_memory=(5 if remembers else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
-        least_clean=least_clean_for(found.high) if cleaning.least_clean is None else cleaning.least_clean,
+        least_clean=least_clean_for(found.firm) if cleaning.least_clean is None else cleaning.least_clean,
         epochs=epochs,
         mixed=mixes(seen, found) if config.training.mixed is None else config.training.mixed,
     )
@@ -132,5 +132,5 @@ def decided(config: Config, decision: Decision) -> Recipe:
         mixture_threshold=decision.mixture_threshold,
         least_clean=decision.least_clean,
         mixed=decision.mixed,
-        caught_up=decision.estimate.high if config.training.mixed is None else recipe.caught_up,
+        caught_up=decision.estimate.firm if config.training.mixed is None else recipe.caught_up,
     )

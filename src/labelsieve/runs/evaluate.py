@@ -12,6 +12,7 @@ from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.sources import OWN, SOURCES, load_data, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
+from labelsieve.method.diagnostics import accuracy_interval
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.elsewhere import for_data
 from labelsieve.runs.folder import RunFolder
@@ -27,7 +28,7 @@ def evaluate_model(
     progress: Progress | None = None,
     said: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Percent right by each network, by both, and by prototypes.
+    """Percent right by each network, by both (with its 95 % interval), and by prototypes.
 
     On `data`: its test pictures, else its val pictures, else all of it; its classes go by name. Without data, on what the
     run itself was measured on. `said` holds settings of pictures by dotted key, in place of the run's own.
@@ -42,13 +43,15 @@ def evaluate_model(
     model = load_model(path, choose_device(device))
     found = _own(path, config, model, progress) if source is None else _named(source, config, model, progress)
     second = _second(config, model, progress) if source is None else Second()
+    accuracy = measured(model, found.held)
     return {
         "data": source or config.pictures.val or config.data.source,
         "split": found.split,
         "pictures": len(found.held.labels),
         "left_out": len(found.left_out),
         "trained_on": found.split == "all" and source is not None and _same_place(source, trained_on),
-        "accuracy": measured(model, found.held),
+        "accuracy": accuracy,
+        "interval": accuracy_interval(round(accuracy["both"] / 100 * len(found.held.labels)), len(found.held.labels)),
         "also": {name: measured(model, held) for name, held in second.also.items()},
         "also_left_out": len(second.left_out),
     }

@@ -117,7 +117,8 @@ def validate_for(config: Config, data: NoisyData) -> None:
         fitting = max(2, 2 ** (len(data) // 4).bit_length() // 2)
         raise ToolError(
             f"{config.data.source}: {len(data)} samples are fewer than one batch of {batch}; "
-            f"use --set training.batch={fitting} --set training.warmup_batch={fitting}, or more data"
+            f"use --set training.batch={fitting} --set training.warmup_batch={fitting} (in Python batch_size={fitting}), "
+            f"or more data"
         )
     crop = config.views.crop
     if crop is not None and not data.are_vectors and crop > min(data.shape[1:]):
@@ -132,9 +133,9 @@ def validate_for(config: Config, data: NoisyData) -> None:
             f'{config.data.source}: these are {kind}, which network "{config.network}" does not take; '
             f"use --network {' or '.join(fitting_networks)}"
         )
-    if config.network == "preact-resnet18" and min(data.shape[1:]) < 8:
+    if config.network.startswith("preact-resnet18") and min(data.shape[1:]) < 8:
         height, width = data.shape[1:]
         raise ToolError(
-            f"{config.data.source}: pictures of {height}x{width} are too small for preact-resnet18, which halves them three "
+            f"{config.data.source}: pictures of {height}x{width} are too small for {config.network}, which halves them three "
             f"times; use --network small"
         )

@@ -22,11 +22,16 @@ export function draw() {
   say($("progress"), `${number(done)} of ${number(listed)} decided${speed ? `, ${number(speed)} a minute${time}` : ""}`);
   const { expected, low, high, stop, next_share: share, one_in: oneIn, next } = facts.left;
   say($("left"), `about ${number(expected)} wrong left (${number(low)} to ${number(high)})`);
-  $("left").title = `Expected among all labels nobody has decided, with a 90 % interval, from the answers so far. Of the next ${next}, ` +
-    `${Math.round(100 * share)} in 100 are expected to be wrong.`;
+  $("left").title = `Expected among all labels nobody has decided, with a 90 % interval, from the answers so far; of labels that are ` +
+    `not listed, as the run sees them until some are checked. Of the next ${next}, ${inHundred(share)} in 100 are expected to be wrong.`;
   const finished = open === 0 && listed > 0;
   $("advice").hidden = !stop && !finished;
-  say($("advice"), finished ? "All issues are decided." : stop ? `Stop here: fewer than 1 in ${oneIn} of the next are wrong.` : "");
+  say($("advice"), finished ? "All issues are decided." : stop ? `You can stop here: probably fewer than 1 in ${oneIn} of the next are wrong.` : "");
+}
+
+// None of a hundred only where none is expected.
+function inHundred(share) {
+  return share > 0 && share < 0.01 ? "fewer than 1" : Math.round(100 * share);
 }
 
 function minutes(left) {
