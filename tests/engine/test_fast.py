@@ -50,20 +50,22 @@ def assert_same(fast: dict[str, torch.Tensor], plain: dict[str, torch.Tensor]) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("passes", ["1", "4"])
-def test_compiled_steps_equal_plain_steps_on_a_cpu(passes: str) -> None:
-    guessing = f"training.guess_passes={passes}"
-    plain = twenty_steps(parts_for(config_for("cpu", guessing), rows()))
-    fast = twenty_steps(parts_for(config_for("cpu", guessing, "engine.compile=true"), rows()))
+@pytest.mark.parametrize(("passes", "devices"), [(1, 1), (4, 1), (4, 2)])
+def test_compiled_steps_equal_plain_steps_on_a_cpu(passes: int, devices: int) -> None:
+    norms = (f"training.guess_passes={passes}", f"training.norm_devices={devices}")
+    plain = twenty_steps(parts_for(config_for("cpu", *norms), rows()))
+    fast = twenty_steps(parts_for(config_for("cpu", *norms, "engine.compile=true"), rows()))
     assert_same(fast, plain)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("compiled", "passes"), [("false", "1"), ("true", "1"), ("true", "4")])
-def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str, passes: str) -> None:
-    guessing = f"training.guess_passes={passes}"
-    plain = twenty_steps(parts_for(config_for("cuda", guessing, "engine.compile=false", "engine.capture=false"), rows()))
-    fast = twenty_steps(parts_for(config_for("cuda", guessing, f"engine.compile={compiled}", "engine.capture=true"), rows()))
+@pytest.mark.parametrize(
+    ("compiled", "passes", "devices"), [("false", 1, 1), ("true", 1, 1), ("true", 4, 1), ("false", 4, 2), ("true", 4, 2)]
+)
+def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str, passes: int, devices: int) -> None:
+    norms = (f"training.guess_passes={passes}", f"training.norm_devices={devices}")
+    plain = twenty_steps(parts_for(config_for("cuda", *norms, "engine.compile=false", "engine.capture=false"), rows()))
+    fast = twenty_steps(parts_for(config_for("cuda", *norms, f"engine.compile={compiled}", "engine.capture=true"), rows()))
     assert_same(fast, plain)
 
 

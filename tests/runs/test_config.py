@@ -180,6 +180,7 @@ OUT_OF_RANGE = {
     "training.ramp_epochs": -1,
     "training.temperature": 0,
     "training.guess_passes": 3,
+    "training.norm_devices": 0,
     "training.beta": 0,
     "training.prior_weight": -1,
     "training.prior": "flat",

@@ -1,18 +1,17 @@
 """BatchNorm while a network guesses: how many passes over a step's weak views it takes, and how many it seems to take.
 
 The published scripts guess view by view, four passes a step, each normalised by its own batch and each moving the running
-statistics. `counting` makes one pass over several views move them as far; `in_parts` makes one pass of several, for a device
-that is faster so, and with the same results.
+statistics. `counting` makes one pass over several views move them as far.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from labelsieve.method.learner import Learner
+from labelsieve.method.parted import can_part, in_parts, normalising, turned
 
 PASSES = (1, 2, 4)  # over a step's weak views: all together, labelled apart from unlabelled, each view
 VIEWS = 4
@@ -31,12 +30,6 @@ def guesses(learner: Learner, weak: Tensor, passes: int) -> Tensor:
         return torch.cat(turned(seen))
 
 
-def turned(views: Sequence[Tensor]) -> list[Tensor]:
-    """The second half before the first."""
-    half = len(views) // 2
-    return [*views[half:], *views[:half]]
-
-
 @contextmanager
 def counting(network: nn.Module, views: int) -> Iterator[None]:
     """Within it a pass in train mode moves running statistics as `views` passes over the same pictures would."""
@@ -51,72 +44,3 @@ def counting(network: nn.Module, views: int) -> Iterator[None]:
     finally:
         for layer, momentum in zip(layers, before):
             layer.momentum = momentum
-
-
-def normalising(network: nn.Module) -> list[_BatchNorm]:
-    return [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
-
-
-def normalised_in_parts(layer: _BatchNorm, parts: int, x: Tensor) -> Tensor:
-    """What BatchNorm in train mode makes of each of `parts` equal parts of a batch by itself, the second half of them first."""
-    seen = x.unflatten(0, (parts, -1)).float()  # (P, B, C, ...)
-    around = [1, *range(3, seen.dim())]
-    variance, mean = torch.var_mean(seen, around, correction=0, keepdim=True)
-    weight, bias = (each.view(-1, *[1] * (x.dim() - 2)) for each in (layer.weight, layer.bias))
-    result = (seen - mean) * (weight * torch.rsqrt(variance + layer.eps)) + bias
-    count = seen.shape[1] * seen.shape[3:].numel()
-    _remember(layer, mean.view(parts, -1), variance.view(parts, -1) * (count / (count - 1)))
-    return result.flatten(0, 1).to(x.dtype)
-
-
-@torch.no_grad()
-def _remember(layer: _BatchNorm, mean: Tensor, variance: Tensor) -> None:
-    """Running statistics, moved by the parts' (P, C) one after another, as `guesses` takes them."""
-    assert layer.momentum is not None and layer.running_mean is not None and layer.running_var is not None
-    for running, latest in ((layer.running_mean, mean), (layer.running_var, variance)):
-        moved = running
-        for part in turned(latest.unbind()):
-            moved = moved * (1 - layer.momentum) + part * layer.momentum
-        running.copy_(moved)
-    if layer.num_batches_tracked is not None:
-        layer.num_batches_tracked.add_(len(mean))
-
-
-class Parted1d(nn.BatchNorm1d):
-    parts: int
-
-    def forward(self, x: Tensor) -> Tensor:
-        return normalised_in_parts(self, self.parts, x)
-
-
-class Parted2d(nn.BatchNorm2d):
-    parts: int
-
-    def forward(self, x: Tensor) -> Tensor:
-        return normalised_in_parts(self, self.parts, x)
-
-
-PARTED: dict[type, type] = {nn.BatchNorm1d: Parted1d, nn.BatchNorm2d: Parted2d}
-
-
-def can_part(network: nn.Module) -> bool:
-    """Are all its layers that normalise by batch torch's own, with scales and running means? Others know more than we do."""
-    return all(
-        type(layer) in PARTED and layer.affine and layer.track_running_stats and layer.momentum is not None
-        for layer in normalising(network)
-    )
-
-
-@contextmanager
-def in_parts(network: nn.Module, parts: int) -> Iterator[None]:
-    """Within it one pass in train mode gives what `parts` passes would, those of the second half before those of the first."""
-    layers = [(layer, type(layer)) for layer in normalising(network)]
-    for layer, kind in layers:
-        layer.__class__ = PARTED[kind]
-        layer.parts = parts  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        for layer, kind in layers:
-            layer.__class__ = kind
-            del layer.parts

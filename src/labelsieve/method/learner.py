@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from labelsieve.method.batches import Prepare
 from labelsieve.method.cleaners import Cleaner, MixtureCleaner
 from labelsieve.method.momentum import changed_by, momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.parted import shared_by
 from labelsieve.method.recipe import Recipe
 
 See = Callable[[nn.Module, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -68,7 +69,9 @@ class Learner:
         self.network = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.see: See = see  # an engine may put a faster form here
         self.fuse: Fuse = as_it_is  # likewise for functions of tensors alone
-        self.joins_passes = False  # an engine that is faster so makes one pass of several that guess (`guessing.in_parts`)
+        self.joins_passes = False  # an engine that is faster so makes one pass of several that guess (`parted.in_parts`)
+        if recipe.norm_devices > 1:
+            shared_by(self.network, recipe.norm_devices)
         self.optimiser = sgd(self.network.parameters(), recipe.lr, recipe.momentum, recipe.weight_decay)
         self.teacher = teacher
         self.judge = judge

@@ -24,6 +24,7 @@ class Recipe:
     temperature: float = 0.5
     beta: float = 4.0
     guess_passes: int = 1  # over a step's weak views; 1: all together, 2: labelled apart from unlabelled, 4: each view
+    norm_devices: int = 1  # BatchNorm sees each batch as DataParallel on so many devices would show it
     prior_weight: float = 1.0
     entropy_penalty: bool = False  # in the warm-up, for asymmetric noise
     train_unlabelled: bool = True  # False on the web sets: the unlabelled half is mixed in, not trained on

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from labelsieve import nets
 from labelsieve.data import noise as label_noise
@@ -17,9 +17,11 @@ from labelsieve.data.pictures.opening import Opened
 from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
+from labelsieve.errors import UsageError
 from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
 from labelsieve.method.dropout import torchs_own
 from labelsieve.method.learner import Judge, Learner
+from labelsieve.method.parted import can_part, normalising
 from labelsieve.method.recipe import Recipe
 from labelsieve.method.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
 from labelsieve.runs.config import Config, ViewsConfig
@@ -104,6 +106,7 @@ def recipe_for(config: Config, epochs: int | None = None) -> Recipe:
         beta=4.0 if t.beta is None else t.beta,
         prior_weight=t.prior_weight,
         guess_passes=t.guess_passes,
+        norm_devices=t.norm_devices,
         entropy_penalty=t.entropy_penalty,
         train_unlabelled=t.train_unlabelled,
         mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
@@ -166,8 +169,24 @@ def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, 
     seed = (1_000_003 * config.seed + number) % 2**63
     with torchs_own:
         network = nets.build(config.network, channels, classes, seed, seen_shape(found.train.shape, config.views.crop))
+    check_shared(config, network)
     teacher, judge = cleaners_for(config, number)
     return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device, axes=len(found.train.shape))
+
+
+def check_shared(config: Config, network: nn.Module) -> None:
+    """A `UsageError` where BatchNorm cannot do as it would on several devices."""
+    devices, setting = config.training.norm_devices, f'setting "training.norm_devices" is {config.training.norm_devices}'
+    if devices == 1:
+        return
+    if not (normalising(network) and can_part(network)):
+        raise UsageError(f'{setting}, and network "{config.network}" has no BatchNorm, or one of its own; leave it at 1')
+    for key in ("batch", "warmup_batch"):
+        batch = getattr(config.training, key)
+        if batch % devices or batch < 2 * devices:
+            raise UsageError(
+                f"{setting}, and training.{key}={batch} has no equal parts of two or more for each; change one of them"
+            )
 
 
 def parts_for(config: Config, rows: Rows) -> Parts:

@@ -40,6 +40,7 @@ class TrainingConfig:
     quick: bool = False  # only rank labels: lengths by the number of samples, in place of those said here
     warmup: int = 8  # epochs of plain cross-entropy before the first division
     guess_passes: int = 1  # to guess from a step's weak views; 1: all together, 2: labelled apart, 4: each view (as published)
+    norm_devices: int = 1  # BatchNorm as with DataParallel on so many GPUs: each normalises its part, the first is remembered
     entropy_penalty: bool = False  # negative entropy in the warm-up, for asymmetric noise
     batch: int = 128  # labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number
     warmup_batch: int = 128  # samples a step of the warm-up; 0: by the pictures' size and number

@@ -32,6 +32,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "training.temperature": (1e-3, 10),
     "training.beta": (0.05, 1e3),
     "training.guess_passes": (1, 4),
+    "training.norm_devices": (1, 64),
     "training.prior_weight": (0, 1e6),
     "training.epoch_batches": (1, 1e7),
     "cleaning.mixture_threshold": (0, 1),
