@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from labelsieve.engine.capture import Captured, CapturedPass
+from labelsieve.engine.fast import compiled
 from labelsieve.errors import UsageError
 from labelsieve.method.learner import Learner
 from labelsieve.method.stages import Division, train, warm_up
@@ -97,6 +98,24 @@ def test_a_pass_makes_every_step_once_and_in_order(monkeypatch: pytest.MonkeyPat
     rows = torch.arange(44)
     CapturedPass(step, list)((rows, rows.float()), 4)
     assert made == [rows[i : i + 4].tolist() for i in range(0, 44, 4)]
+
+
+def test_a_function_is_compiled_for_more_shapes_than_torch_would_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may train on several data sets: each has shapes of its own, and none may run uncompiled in silence."""
+    forms: list[object] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> object:
+        forms.append(inputs)
+        return graph.forward
+
+    compile_with = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, dynamic: compile_with(function, dynamic=dynamic, backend=backend))
+    before = torch._dynamo.config.recompile_limit
+    double = compiled(lambda x: 2 * x)
+    for rows in range(2, before + 6):
+        assert torch.equal(double(torch.ones(rows)), torch.full((rows,), 2.0))
+    assert len(forms) == before + 4
+    assert torch._dynamo.config.recompile_limit == before, "the caller's setting is left alone"
 
 
 def test_capture_needs_cuda() -> None:

@@ -22,6 +22,7 @@ from labelsieve.method.learner import Learner, see
 from labelsieve.method.stages import Step
 
 PRECISIONS = ("float32", "tf32", "bf16")  # tf32: convolutions rounded to 10 bits, all else float32
+FORMS = 64  # of one function, compiled in one process
 T = TypeVar("T")
 
 
@@ -56,6 +57,17 @@ def be_deterministic() -> None:
     torch.backends.cudnn.deterministic = True
 
 
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled anew for each shape and mode that it meets.
+
+    By itself torch stops after 8 forms of a function in a process, and what comes later runs as it is. One run has five or six
+    of the networks' pass, so that a sweep's second data set, or a notebook's second fit, would train a quarter slower.
+    """
+    room = torch._dynamo.config.patch(recompile_limit=FORMS)
+    roomy: Callable[..., Any] = room(torch.compile(function, dynamic=False))
+    return roomy
+
+
 class FastEngine(PlainEngine):
     def __init__(
         self,
@@ -68,7 +80,7 @@ class FastEngine(PlainEngine):
     ) -> None:
         super().__init__(data, views, device, eval_batch, where)
         self.speed = speed
-        self._see = torch.compile(see, dynamic=False) if speed.compile else see
+        self._see = compiled(see) if speed.compile else see
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
         self._recorded: dict[tuple[object, ...], tuple[tuple[object, ...], Any]] = {}
         if self.device.type == "cuda":
@@ -83,7 +95,7 @@ class FastEngine(PlainEngine):
         if learner.judge is not None and self.speed.capture:
             learner.judge.prepare = self.captured_pass
         if learner.judge is not None and self.speed.compile:
-            learner.judge.inner = torch.compile(learner.judge.inner, dynamic=False)
+            learner.judge.inner = self.fuse(learner.judge.inner)
 
     def see(self, network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.speed.precision == "bf16"):
@@ -100,7 +112,7 @@ class FastEngine(PlainEngine):
     def fuse(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function compiled, once for both learners: a dozen small kernels become one or two."""
         if function not in self._fused:
-            self._fused[function] = torch.compile(function, dynamic=False)
+            self._fused[function] = compiled(function)
         return self._fused[function]
 
     def place(self, tensor: Tensor) -> Tensor:
