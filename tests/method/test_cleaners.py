@@ -9,7 +9,6 @@ from made_evidence import N, copied, evidence, same, taught
 from sklearn.metrics import roc_auc_score
 
 from labelsieve.method.cleaners import Cleaner, ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
-from labelsieve.runs.slim import slim
 
 CLEANERS: dict[str, Callable[[], Cleaner]] = {
     "mixture, one": lambda: MixtureCleaner(False),
@@ -68,18 +67,6 @@ def test_a_saved_cleaner_continues_bit_for_bit(make: Callable[[], Cleaner]) -> N
         one.learn(seen, right)
     assert same(copied(fresh), copied(cleaner))
     assert torch.equal(fresh.judge(later), cleaner.judge(later))
-
-
-@every_cleaner
-def test_what_a_slim_checkpoint_holds_of_it_is_enough_to_go_on(make: Callable[[], Cleaner]) -> None:
-    """Matrices in half precision, no momenta; nothing is computed in half precision afterwards."""
-    cleaner, seen = taught(make, 2)
-    fresh = make()
-    fresh.load_state_dict(slim(copied(cleaner)))
-    assert float((fresh.judge(seen) - cleaner.judge(seen)).abs().max()) < 0.02
-    fresh.learn(seen, evidence()[1])
-    assert fresh.judge(seen).dtype == torch.float32
-    assert all(value.dtype != torch.float16 for value in fresh.state_dict().values())
 
 
 @every_cleaner

@@ -138,7 +138,7 @@ class ContrastiveCleaner:
         weight, prototypes = state["projector.layers.0.weight"], state["prototypes"]
         if not sized_as(self.state_dict(), state):
             self._start(weight.shape[1], weight.device)
-            self.prototypes_ = torch.empty_like(prototypes, dtype=torch.float32)  # a slim checkpoint has them in half precision
+            self.prototypes_ = torch.empty_like(prototypes)
         assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
         self.projector_.load_state_dict(part(state, "projector"))
         restore({"prototypes": self.prototypes_} | momenta(self.optimiser_), state)
