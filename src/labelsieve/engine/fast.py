@@ -126,21 +126,16 @@ class FastEngine(PlainEngine):
         if not self.speed.capture:
             return bound
         same = (learner.optimiser.param_groups[0]["lr"], *map(id, fixed))
-        return self.captured(learner, step.__name__, bound, learner.tensors, same)
-
-    def captured(
-        self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
-    ) -> Step:
-        """The step as a graph, recorded anew when what is fixed in it (`same`) changes, such as the learning rate."""
-        return self._once((Captured, id(owner), name), same, lambda: Captured(step, state))
+        return self._once((id(learner), step.__name__), same, lambda: Captured(bound, learner.tensors))
 
     def captured_pass(
         self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
     ) -> Pass:
         """The same for the small steps of stage 1."""
-        return self._once((CapturedPass, id(owner), name), same, lambda: CapturedPass(step, state))
+        return self._once((id(owner), name), same, lambda: CapturedPass(step, state))
 
     def _once(self, key: tuple[object, ...], same: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What was made for `key`; made anew when what is fixed in it (`same`) changes, such as the learning rate."""
         if key not in self._recorded or self._recorded[key][0] != same:
             self._recorded[key] = (same, make())
         found: T = self._recorded[key][1]
