@@ -1,10 +1,13 @@
 """The fast engine against the plain one: the same weights after 20 steps, in float32."""
 
+import os
+
 import pytest
 import torch
 
 from labelsieve.engine.capture import Captured, CapturedPass
-from labelsieve.engine.fast import compiled
+from labelsieve.engine.device import callers_settings_kept
+from labelsieve.engine.fast import be_deterministic, compiled
 from labelsieve.errors import UsageError
 from labelsieve.method.learner import Learner
 from labelsieve.method.stages import Division, train, warm_up
@@ -60,11 +63,18 @@ def test_compiled_steps_equal_plain_steps_on_a_cpu(passes: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("compiled", "passes"), [("false", "1"), ("true", "1"), ("true", "4")])
-def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str, passes: str) -> None:
-    guessing = f"training.guess_passes={passes}"
-    plain = twenty_steps(parts_for(config_for("cuda", guessing, "engine.compile=false", "engine.capture=false"), rows()))
-    fast = twenty_steps(parts_for(config_for("cuda", guessing, f"engine.compile={compiled}", "engine.capture=true"), rows()))
+@pytest.mark.parametrize(
+    ("compiled", "how"),
+    [
+        ("false", "training.guess_passes=1"),
+        ("true", "training.guess_passes=1"),
+        ("true", "training.guess_passes=4"),
+        ("true", "cleaner=contrastive"),
+    ],
+)
+def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str, how: str) -> None:
+    plain = twenty_steps(parts_for(config_for("cuda", how, "engine.compile=false", "engine.capture=false"), rows()))
+    fast = twenty_steps(parts_for(config_for("cuda", how, f"engine.compile={compiled}", "engine.capture=true"), rows()))
     assert_same(fast, plain)
 
 
@@ -145,3 +155,17 @@ def test_bf16_on_a_cpu_trains_close_to_float32() -> None:
     low = twenty_steps(parts_for(config_for("cpu", "engine.precision=bf16"), rows()))
     assert farthest(low, plain) < 0.5
     assert all(value.isfinite().all() for value in low.values())
+
+
+def test_deterministic_tells_cublas_too_and_a_callers_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it torch warns at every product that it may not repeat."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    with callers_settings_kept():
+        be_deterministic()
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    with callers_settings_kept():
+        be_deterministic()
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8", "the user's own choice stands"
+    assert not torch.are_deterministic_algorithms_enabled()

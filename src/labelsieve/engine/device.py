@@ -12,6 +12,7 @@ SMALL = 100_000
 GPUS = ("gpu", "nvidia")  # what people call a CUDA device; by its letters "gpu" is nearer to "cpu"
 KINDS = ("auto", "cpu", "cuda")
 PLACES = ("auto", "device", "host")
+WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
 def choose_device(name: str) -> torch.device:
@@ -79,9 +80,12 @@ def _kernels_kept() -> Iterator[None]:
     threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
     kernels = (cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32)
     only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    workspace = os.environ.get(WORKSPACE)
     try:
         yield
     finally:
+        if workspace is None:
+            os.environ.pop(WORKSPACE, None)
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(only[0], warn_only=only[1])
         cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32 = kernels

@@ -4,6 +4,7 @@ It differs from the plain engine only in how a step reaches the device; `method/
 """
 
 import importlib.util
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from labelsieve.data.augment import VectorViews, Views
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.capture import Captured, CapturedPass
+from labelsieve.engine.device import WORKSPACE
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
 from labelsieve.method.batches import Pass
@@ -51,7 +53,11 @@ def speed_for(device: torch.device, precision: str, compile: bool | None, captur
 
 
 def be_deterministic() -> None:
-    """Only kernels that repeat bit for bit. Slower; needed for a resume that is exact on a GPU."""
+    """Only kernels that repeat bit for bit. Slower; needed for a resume that is exact on a GPU.
+
+    cuBLAS repeats its sums only with memory of a fixed size, which it is told of by the environment, before its first product.
+    """
+    os.environ.setdefault(WORKSPACE, ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
