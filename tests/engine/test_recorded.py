@@ -1,15 +1,19 @@
 """Recorded steps on a CPU, by a graph's double: whole runs end with the plain engine's numbers, bit for bit."""
 
+from typing import Any
+
 import pytest
 import torch
 from kernel_list import graphs_on_a_cpu
 from torch import Tensor, nn
 
 from labelsieve.data.augment import views_for
-from labelsieve.engine.capture import Captured, CapturedPass
+from labelsieve.engine.capture import TRIALS, Captured, CapturedPass
 from labelsieve.engine.fast import FastEngine, Speed
+from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import stage_one
 from labelsieve.method.cleaners import ContrastiveCleaner
+from labelsieve.method.subsets import RandomBatches
 from method.tiny_run import Tiny, pictures, tiny
 
 
@@ -25,17 +29,17 @@ class Dropping(nn.Module):
         return result
 
 
-def made(capture: bool, n: int = 60, kind: str = "cpc", passes: int = 1) -> Tiny:
+def made(capture: bool, n: int = 60, kind: str = "cpc", precision: str = "float32", **changes: Any) -> Tiny:
     data = pictures(n)
-    run = tiny(data=data, guess_passes=passes)
+    run = tiny(data=data, **changes)
     for learner in run.learners:
         if kind == "contrastive":
             learner.judge = ContrastiveCleaner(dim=6, batch=16, seed=learner.number)
         if kind == "dropout":
             drawing = Dropping(learner.network)
             learner.network = drawing
-    if capture:
-        run.engine = FastEngine(data, views_for(data.shape, True), "cpu", 512, Speed(capture=True))
+    if capture or precision != "float32":
+        run.engine = FastEngine(data, views_for(data.shape, True), "cpu", 512, Speed(precision, capture=capture))
         for learner in run.learners:
             run.engine.adopt(learner)
     return run
@@ -63,7 +67,21 @@ def test_a_recorded_run_is_the_plain_one(n: int, kind: str) -> None:
 
 
 def test_a_recorded_run_guesses_view_by_view_as_the_plain_one() -> None:
-    assert_equal(trained(made(True, passes=4)), trained(made(False, passes=4)))
+    assert_equal(trained(made(True, guess_passes=4)), trained(made(False, guess_passes=4)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sampler": RandomBatches(4)}, {"train_unlabelled": False}, {"strong_views": False}, {"mixed": False, "caught_up": 0.9}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_every_kind_of_epoch_is_recorded_as_it_is(changes: dict[str, Any]) -> None:
+    assert_equal(trained(made(True, 150, **changes)), trained(made(False, 150, **changes)))
+
+
+def test_recorded_steps_in_bf16_are_those_that_are_not_recorded() -> None:
+    """What autocast keeps of rounded weights must not outlive a pass: replays would go on with it."""
+    assert_equal(trained(made(True, precision="bf16")), trained(made(False, precision="bf16")))
 
 
 def test_everything_is_recorded() -> None:
@@ -138,6 +156,19 @@ def test_steps_are_recorded_on_the_device_of_their_inputs() -> None:
     with graphs_on_a_cpu() as current:
         assert step(torch.ones(3)).tolist() == [2, 2, 2] and step(torch.zeros(3)).tolist() == [1, 1, 1]
     assert current == [torch.device("cpu")]
+
+
+def test_a_step_that_cannot_be_recorded_says_how_to_go_on() -> None:
+    calls: list[int] = []
+
+    def step(x: Tensor) -> Tensor:
+        calls.append(1)
+        if len(calls) > TRIALS:
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing\nand much more")
+        return x
+
+    with graphs_on_a_cpu(), pytest.raises(ToolError, match=r"\(.*is capturing\); .*--set engine\.capture=false$"):
+        Captured(step, list)(torch.ones(2))
 
 
 def test_a_tensor_bound_anew_is_noticed_by_the_double() -> None:

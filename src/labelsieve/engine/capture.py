@@ -11,6 +11,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from labelsieve.errors import ToolError
 from labelsieve.method.batches import one_by_one
 
 TRIALS = 3  # runs before the recording: they compile, choose kernels and allocate
@@ -65,8 +66,16 @@ class Captured:
                 self.step(*self.inputs)
         torch.cuda.current_stream().wait_stream(trials)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, stream=stream):
-            self.output = self.step(*self.inputs)
+        try:
+            with torch.cuda.graph(self.graph, stream=stream):
+                self.output = self.step(*self.inputs)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # the trials went well, so it is the recording that is not possible
+            raise ToolError(
+                f"a training step cannot be recorded as a CUDA graph ({str(error).partition(chr(10))[0]}); a network of your own "
+                f"may read values back as it runs (item, nonzero, a condition on a tensor): use --set engine.capture=false"
+            ) from error
 
 
 @cache
