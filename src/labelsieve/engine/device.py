@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import torch
 
@@ -78,7 +78,7 @@ def callers_settings_kept() -> Iterator[None]:
 @contextmanager
 def _kernels_kept() -> Iterator[None]:
     threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
-    kernels = (cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32)
+    kernels, rounding = (cudnn.benchmark, cudnn.deterministic), _rounding()
     only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     workspace = os.environ.get(WORKSPACE)
     try:
@@ -88,4 +88,17 @@ def _kernels_kept() -> Iterator[None]:
             os.environ.pop(WORKSPACE, None)
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(only[0], warn_only=only[1])
-        cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32 = kernels
+        cudnn.benchmark, cudnn.deterministic = kernels
+        if rounding != _rounding():
+            if rounding[0] is not None:
+                cudnn.allow_tf32 = rounding[0]
+            cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision = rounding[1:]
+
+
+def _rounding() -> tuple[bool | None, str, str]:
+    """May cuDNN round to tf32? In torch's older words, where they can say it (they fail in a program that uses the newer
+    ones), and in the newer."""
+    cudnn = torch.backends.cudnn
+    with suppress(RuntimeError):
+        return cudnn.allow_tf32, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision
+    return None, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision
