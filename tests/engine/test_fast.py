@@ -7,8 +7,8 @@ import torch
 
 from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import callers_settings_kept
-from labelsieve.engine.fast import be_deterministic, compiled
-from labelsieve.errors import UsageError
+from labelsieve.engine.fast import Speed, be_deterministic, compiled, speed_for
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.method.learner import Learner
 from labelsieve.method.stages import Division, train, warm_up
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
@@ -126,6 +126,32 @@ def test_a_function_is_compiled_for_more_shapes_than_torch_would_by_itself(monke
         assert torch.equal(double(torch.ones(rows)), torch.full((rows,), 2.0))
     assert len(forms) == before + 4
     assert torch._dynamo.config.recompile_limit == before, "the caller's setting is left alone"
+
+
+def test_what_cannot_be_compiled_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def backend(graph: object, inputs: object) -> object:
+        raise OSError("Python.h: no such file")
+
+    compile_with = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, dynamic: compile_with(function, dynamic=dynamic, backend=backend))
+    with pytest.raises(ToolError, match=r"Python\.h.*; use --set engine\.compile=false$"):
+        compiled(lambda x: x + 1)(torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("tools", "named", "there"),
+    [(["triton", "gcc"], None, True), (["triton", "clang"], None, True), (["triton"], None, False), (["gcc"], None, False)]
+    + [(["triton", "gcc"], "mycc", False), (["triton", "mycc"], "mycc", True)],
+)
+def test_networks_are_compiled_by_themselves_where_all_tools_are_there(
+    tools: list[str], named: str | None, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in tools else None)
+    monkeypatch.setattr("shutil.which", lambda name: name if name in tools else None)
+    monkeypatch.setenv("CC", named) if named else monkeypatch.delenv("CC", raising=False)
+    cuda = torch.device("cuda")
+    assert speed_for(cuda, "auto", None, None) == Speed("bf16", compile=there, capture=True)
+    assert speed_for(cuda, "auto", True, None).compile and not speed_for(torch.device("cpu"), "auto", None, None).compile
 
 
 def test_capture_needs_cuda() -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import torch
 
@@ -13,6 +14,7 @@ GPUS = ("gpu", "nvidia")  # what people call a CUDA device; by its letters "gpu"
 KINDS = ("auto", "cpu", "cuda")
 PLACES = ("auto", "device", "host")
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+CUDNN: Any = torch.backends.cudnn  # its types leave some of it out
 
 
 def choose_device(name: str) -> torch.device:
@@ -77,7 +79,7 @@ def callers_settings_kept() -> Iterator[None]:
 
 @contextmanager
 def _kernels_kept() -> Iterator[None]:
-    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
+    threads, cudnn = torch.get_num_threads(), CUDNN
     kernels, rounding = (cudnn.benchmark, cudnn.deterministic), _rounding()
     only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     workspace = os.environ.get(WORKSPACE)
@@ -98,7 +100,7 @@ def _kernels_kept() -> Iterator[None]:
 def _rounding() -> tuple[bool | None, str, str]:
     """May cuDNN round to tf32? In torch's older words, where they can say it (they fail in a program that uses the newer
     ones), and in the newer."""
-    cudnn = torch.backends.cudnn
+    older = None
     with suppress(RuntimeError):
-        return cudnn.allow_tf32, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision
-    return None, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision
+        older = CUDNN.allow_tf32
+    return older, CUDNN.conv.fp32_precision, CUDNN.rnn.fp32_precision

@@ -5,6 +5,7 @@ It differs from the plain engine only in how a step reaches the device; `method/
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import WORKSPACE
 from labelsieve.engine.plain import PlainEngine
-from labelsieve.errors import UsageError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.method.batches import Pass
 from labelsieve.method.learner import Learner, see
 from labelsieve.method.stages import Step
@@ -44,12 +45,17 @@ def speed_for(device: torch.device, precision: str, compile: bool | None, captur
         raise UsageError('setting "engine.capture" needs a CUDA device: a CPU has no graphs to capture')
     if precision == "tf32" and not cuda:
         raise UsageError('setting "engine.precision" is tf32, which needs a CUDA device; on a CPU choose float32')
-    compiler = cuda and importlib.util.find_spec("triton") is not None
     return Speed(
         precision=("bf16" if cuda else "float32") if precision == "auto" else precision,
-        compile=compiler if compile is None else compile,
+        compile=cuda and can_compile() if compile is None else compile,
         capture=cuda if capture is None else capture,
     )
+
+
+def can_compile() -> bool:
+    """For a GPU: is triton there, and the C compiler that it calls? Containers often have none."""
+    named = os.environ.get("CC")
+    return importlib.util.find_spec("triton") is not None and any(map(shutil.which, [named] if named else ["gcc", "clang"]))
 
 
 def be_deterministic() -> None:
@@ -69,9 +75,16 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     By itself torch stops after 8 forms of a function in a process, and what comes later runs as it is. One run has five or six
     of the networks' pass, so that a sweep's second data set, or a notebook's second fit, would train a quarter slower.
     """
-    room = torch._dynamo.config.patch(recompile_limit=FORMS)
-    roomy: Callable[..., Any] = room(torch.compile(function, dynamic=False))
-    return roomy
+    faster = torch._dynamo.config.patch(recompile_limit=FORMS)(torch.compile(function, dynamic=False))
+
+    def called(*inputs: Any) -> Any:
+        try:
+            return faster(*inputs)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            why = str(getattr(error, "inner_exception", error)).strip().partition("\n")[0]
+            raise ToolError(f"a training step cannot be compiled here ({why}); use --set engine.compile=false") from error
+
+    return called
 
 
 class FastEngine(PlainEngine):

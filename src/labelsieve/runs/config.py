@@ -116,7 +116,7 @@ class EngineConfig:
     eval_batch: int = 512  # samples that are looked at together; 0: by the pictures' size
     pictures: str = "auto"  # where they lie: device, host (sent as needed), auto: on the device if it has twice the room
     precision: str = "auto"  # float32, tf32 or bf16 (weights stay float32); auto: bf16 on CUDA
-    compile: bool | None = None  # compile the networks and the steps of stage 1; none: on CUDA, where triton is installed
+    compile: bool | None = None  # compile the networks and the steps of stage 1; none: on CUDA, where triton and a C compiler are
     capture: bool | None = None  # steps as CUDA graphs; none: on CUDA
     deterministic: bool = False  # kernels that repeat bit for bit, where torch has them; a CPU run does so anyway
 
