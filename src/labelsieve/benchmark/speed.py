@@ -22,8 +22,10 @@ from labelsieve.method.algorithm import Judged, divide, divided
 from labelsieve.method.learner import Learner
 from labelsieve.method.momentum import descend
 from labelsieve.method.stages import CHUNK, Division, train, warm_up
+from labelsieve.method.steps import warm_up_step
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.config import Config
+from labelsieve.runs.environment import describe
 
 
 @dataclass
@@ -206,8 +208,6 @@ def _views(parts: Parts, labelled: int) -> None:
 
 
 def _first_step(parts: Parts, pixels: Tensor) -> None:
-    from labelsieve.method.steps import warm_up_step
-
     learner = parts.learners[0]
     learner.network.train()
     step = parts.engine.prepare(learner, warm_up_step, learner, parts.recipe)
@@ -220,6 +220,4 @@ def held_images(rows: Rows) -> Tensor:
 
 
 def device_words(parts: Parts) -> str:
-    from labelsieve.runs.environment import describe
-
     return describe(parts.engine.device)
