@@ -1,5 +1,7 @@
 """Recorded steps on a CPU, by a graph's double: whole runs end with the plain engine's numbers, bit for bit."""
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -131,6 +133,21 @@ def test_a_run_taken_up_draws_as_one_that_recorded_its_steps_long_before(start: 
         learner.load_state_dict({k.partition(".")[2]: v for k, v in before.items() if k.startswith(f"{learner.number}.")})
         learner.set_lr(broken.recipe.lr_at(start - 1))
     assert_equal(trained(broken, start), trained(whole))
+
+
+def test_an_earlier_runs_steps_are_gone_when_the_next_one_begins() -> None:
+    """In one process, such as a sweep's or a notebook's: they would hold the device's memory until Python happens to collect."""
+    run = made(True)
+    trained(run, 0, 3)
+    engine = weakref.ref(run.engine)
+    gc.disable()
+    try:
+        del run
+        assert engine() is not None, "they hold each other"
+        made(True)
+        assert engine() is None
+    finally:
+        gc.enable()
 
 
 def test_stage_one_makes_no_step_on_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 It differs from the plain engine only in how a step reaches the device; `method/` is the same code under both.
 """
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -97,6 +98,8 @@ class FastEngine(PlainEngine):
         speed: Speed,
         where: str = "auto",
     ) -> None:
+        if speed.capture:  # an earlier run's steps and learners hold each other, and with them memory of the device
+            gc.collect()
         super().__init__(data, views, device, eval_batch, where)
         self.speed = speed
         self._see = compiled(see) if speed.compile else see
