@@ -74,7 +74,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, compiled anew for each shape and mode that it meets.
 
     By itself torch stops after 8 forms of a function in a process, and what comes later runs as it is. One run has five or six
-    of the networks' pass, so that a sweep's second data set, or a notebook's second fit, would train a quarter slower.
+    of the networks' pass, so that a sweep's second data set, or a notebook's, would train a quarter slower.
     """
     faster = torch._dynamo.config.patch(recompile_limit=FORMS)(torch.compile(function, dynamic=False))
 
