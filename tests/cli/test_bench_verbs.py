@@ -21,6 +21,16 @@ def test_figures_are_shown_and_written(shell: Shell, tmp_path: Path) -> None:
     ideal = 2 * (3 * 32 / found["ceiling"]["trained"] + (3 * 48 + 40) / found["ceiling"]["inferred"])
     assert found["engine_fraction"] == pytest.approx(ideal / found["epoch_s"])
     assert f"{found['engine_fraction']:.3f}" in answer.out and "first step after the command" in answer.out
+    assert found["peak_gib"] is None and found["held_gib"] is None and "device memory" not in answer.out
+
+
+def test_what_is_not_trained_is_not_counted(shell: Shell, tmp_path: Path) -> None:
+    """Web sets mix the unlabelled half in without training on it: 2 of 4 batches a step."""
+    answer = shell("bench", *SMALL, "--set", "training.train_unlabelled=false", "--json", tmp_path / "bench.json")
+    assert answer.code == 0, answer.err
+    found = json.loads((tmp_path / "bench.json").read_text())
+    ideal = 2 * (3 * 16 / found["ceiling"]["trained"] + (3 * 48 + 40) / found["ceiling"]["inferred"])
+    assert found["engine_fraction"] == pytest.approx(ideal / found["epoch_s"])
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
 """The fast engine against the plain one: the same weights after 20 steps, in float32."""
 
+import os
+
 import pytest
 import torch
 
 from labelsieve.engine.capture import Captured, CapturedPass
-from labelsieve.errors import UsageError
+from labelsieve.engine.device import callers_settings_kept
+from labelsieve.engine.fast import Speed, be_deterministic, compiled, speed_for
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.method.learner import Learner
 from labelsieve.method.stages import Division, train, warm_up
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
@@ -60,12 +64,19 @@ def test_compiled_steps_equal_plain_steps_on_a_cpu(passes: int, devices: int) ->
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("compiled", "passes", "devices"), [("false", 1, 1), ("true", 1, 1), ("true", 4, 1), ("false", 4, 2), ("true", 4, 2)]
+    ("compiled", "how"),
+    [
+        ("false", ["training.guess_passes=1"]),
+        ("true", ["training.guess_passes=1"]),
+        ("true", ["training.guess_passes=4"]),
+        ("false", ["training.guess_passes=4", "training.norm_devices=2"]),
+        ("true", ["training.guess_passes=4", "training.norm_devices=2"]),
+        ("true", ["cleaner=contrastive"]),
+    ],
 )
-def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str, passes: int, devices: int) -> None:
-    norms = (f"training.guess_passes={passes}", f"training.norm_devices={devices}")
-    plain = twenty_steps(parts_for(config_for("cuda", *norms, "engine.compile=false", "engine.capture=false"), rows()))
-    fast = twenty_steps(parts_for(config_for("cuda", *norms, f"engine.compile={compiled}", "engine.capture=true"), rows()))
+def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str, how: list[str]) -> None:
+    plain = twenty_steps(parts_for(config_for("cuda", *how, "engine.compile=false", "engine.capture=false"), rows()))
+    fast = twenty_steps(parts_for(config_for("cuda", *how, f"engine.compile={compiled}", "engine.capture=true"), rows()))
     assert_same(fast, plain)
 
 
@@ -101,6 +112,50 @@ def test_a_pass_makes_every_step_once_and_in_order(monkeypatch: pytest.MonkeyPat
     assert made == [rows[i : i + 4].tolist() for i in range(0, 44, 4)]
 
 
+def test_a_function_is_compiled_for_more_shapes_than_torch_would_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may train on several data sets: each has shapes of its own, and none may run uncompiled in silence."""
+    forms: list[object] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> object:
+        forms.append(inputs)
+        return graph.forward
+
+    compile_with = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, dynamic: compile_with(function, dynamic=dynamic, backend=backend))
+    before = torch._dynamo.config.recompile_limit
+    double = compiled(lambda x: 2 * x)
+    for rows in range(2, before + 6):
+        assert torch.equal(double(torch.ones(rows)), torch.full((rows,), 2.0))
+    assert len(forms) == before + 4
+    assert torch._dynamo.config.recompile_limit == before, "the caller's setting is left alone"
+
+
+def test_what_cannot_be_compiled_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def backend(graph: object, inputs: object) -> object:
+        raise OSError("Python.h: no such file")
+
+    compile_with = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, dynamic: compile_with(function, dynamic=dynamic, backend=backend))
+    with pytest.raises(ToolError, match=r"Python\.h.*; use --set engine\.compile=false$"):
+        compiled(lambda x: x + 1)(torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("tools", "named", "there"),
+    [(["triton", "gcc"], None, True), (["triton", "clang"], None, True), (["triton"], None, False), (["gcc"], None, False)]
+    + [(["triton", "gcc"], "mycc", False), (["triton", "mycc"], "mycc", True)],
+)
+def test_networks_are_compiled_by_themselves_where_all_tools_are_there(
+    tools: list[str], named: str | None, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in tools else None)
+    monkeypatch.setattr("shutil.which", lambda name: name if name in tools else None)
+    monkeypatch.setenv("CC", named) if named else monkeypatch.delenv("CC", raising=False)
+    cuda = torch.device("cuda")
+    assert speed_for(cuda, "auto", None, None) == Speed("bf16", compile=there, capture=True)
+    assert speed_for(cuda, "auto", True, None).compile and not speed_for(torch.device("cpu"), "auto", None, None).compile
+
+
 def test_capture_needs_cuda() -> None:
     with pytest.raises(UsageError, match="CUDA"):
         parts_for(config_for("cpu", "engine.capture=true"), rows())
@@ -128,3 +183,17 @@ def test_bf16_on_a_cpu_trains_close_to_float32() -> None:
     low = twenty_steps(parts_for(config_for("cpu", "engine.precision=bf16"), rows()))
     assert farthest(low, plain) < 0.5
     assert all(value.isfinite().all() for value in low.values())
+
+
+def test_deterministic_tells_cublas_too_and_a_callers_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it torch warns at every product that it may not repeat."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    with callers_settings_kept():
+        be_deterministic()
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    with callers_settings_kept():
+        be_deterministic()
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8", "the user's own choice stands"
+    assert not torch.are_deterministic_algorithms_enabled()

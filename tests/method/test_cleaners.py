@@ -70,6 +70,15 @@ def test_a_saved_cleaner_continues_bit_for_bit(make: Callable[[], Cleaner]) -> N
 
 
 @every_cleaner
+def test_one_that_has_learnt_takes_up_another_size(make: Callable[[], Cleaner]) -> None:
+    (cleaner, seen), other = taught(make), make()
+    narrow, right = evidence(3)
+    other.learn(replace(narrow, features=narrow.features[:, :-1]), right)
+    other.load_state_dict(copied(cleaner))
+    assert torch.equal(other.judge(seen), cleaner.judge(seen))
+
+
+@every_cleaner
 def test_the_state_of_one_that_has_not_learnt_is_empty_and_loads(make: Callable[[], Cleaner]) -> None:
     cleaner, fresh = make(), make()
     assert cleaner.state_dict() == {}

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
+from labelsieve import nets
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import Run, begin, drive, take_up
 
@@ -28,10 +30,18 @@ def apart(one: Run, other: Run) -> float:
     return max(float((a[key].double() - b[key].double()).abs().max()) for a, b in pairs for key in a)
 
 
+def with_dropout(channels: int, classes: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64 * channels, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, classes))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("stop_after", [2, 6])
-def test_deterministic_runs_resume_bit_for_bit(tmp_path: Path, stop_after: int) -> None:
-    settings = ["engine.deterministic=true"]
+@pytest.mark.parametrize("network", ["small", "with-dropout"])  # dropout must draw alike whenever its step is recorded
+def test_deterministic_runs_resume_bit_for_bit(
+    tmp_path: Path, network: str, stop_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(nets.REGISTERED, "with-dropout", with_dropout)
+    settings = ["engine.deterministic=true", f"network={network}"]
     whole = trained(tmp_path / "whole", settings, None)
     assert apart(trained(tmp_path / "broken", settings, stop_after), whole) == 0.0
     torch.use_deterministic_algorithms(False)

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from labelsieve.errors import ToolError
 from labelsieve.method import algorithm, diagnostics
 from labelsieve.method.learner import Learner
 from labelsieve.runs import checkpoint
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.runs.train import _has_finite_weights, begin, drive, take_up
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 
@@ -29,6 +30,28 @@ def poisoned(train: Callable[..., Tensor], epoch: int) -> Callable[..., Tensor]:
         return terms
 
     return step
+
+
+def test_weights_are_looked_at_once_for_all_of_them(tmp_path: Path, source: str) -> None:
+    """A device waits at each look, and a network has hundreds of tensors. One that is no number is found wherever it is."""
+    learner = begin(tmp_path / "run", tiny_config(source)).parts.learners[0]
+    looks: list[object] = []
+
+    class Counted(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            looks.extend([func] if func in (Tensor.__bool__, Tensor.item) else [])
+            return func(*args, **(kwargs or {}))
+
+    with Counted():
+        assert _has_finite_weights(learner)
+    assert len(looks) == 1
+    for tensor in (learner.network.classifier.weight, learner.network.classifier.bias):
+        with torch.no_grad():
+            before = tensor.flatten()[-1].clone()
+            tensor.view(-1)[-1] = torch.inf
+            assert not _has_finite_weights(learner)
+            tensor.view(-1)[-1] = before
+    assert _has_finite_weights(learner)
 
 
 def test_a_loss_that_is_no_number_names_epoch_and_step_and_keeps_the_checkpoint(

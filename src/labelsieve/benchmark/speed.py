@@ -16,12 +16,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Collection, Held, NoisyData
-from labelsieve.method.algorithm import divide
+from labelsieve.engine.capture import Captured
+from labelsieve.engine.fast import FastEngine
+from labelsieve.method.algorithm import Judged, divide, divided
 from labelsieve.method.learner import Learner
 from labelsieve.method.momentum import descend
 from labelsieve.method.stages import CHUNK, Division, train, warm_up
+from labelsieve.method.steps import warm_up_step
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.config import Config
+from labelsieve.runs.environment import describe
 
 
 @dataclass
@@ -35,7 +39,8 @@ class Bench:
     parts_s: dict[str, float] = field(default_factory=dict)
     epoch_s: float = 0.0
     engine_fraction: float = 0.0
-    peak_gib: float | None = None
+    peak_gib: float | None = None  # of tensors at one time
+    held_gib: float | None = None  # taken from the device for them: every recorded step keeps memory of its own
 
 
 def made_rows(samples: int, classes: int, shape: tuple[int, int, int], seed: int = 0) -> Rows:
@@ -111,15 +116,16 @@ def measure(
     result.epoch_s = clock.seconds(lambda: epoch(parts, division), repeats)
     result.engine_fraction = _ideal(parts, labelled, result.ceiling) / result.epoch_s
     if parts.engine.device.type == "cuda":
-        result.peak_gib = torch.cuda.max_memory_allocated() / 2**30
+        result.peak_gib = torch.cuda.max_memory_allocated(parts.engine.device) / 2**30
+        result.held_gib = torch.cuda.max_memory_reserved(parts.engine.device) / 2**30
     say(f"CPC epoch: {result.epoch_s:.3f} s, engine_fraction {result.engine_fraction:.3f}")
     return result
 
 
 def epoch(parts: Parts, division: Division) -> None:
-    """What `learn` does in an epoch, with the partition's size fixed."""
-    divide(parts.learners, parts.recipe, parts.engine)
+    """What `learn` does in an epoch, with the partition's size fixed: also waiting for the one that was found."""
     at = parts.recipe.warmup
+    divided(Judged(*divide(parts.learners, parts.recipe, parts.engine)), parts.recipe, at)
     for learner, peer in (parts.learners, parts.learners[::-1]):
         train(learner, peer, division, parts.prior, parts.recipe, at, parts.engine)
 
@@ -142,10 +148,10 @@ def ceiling(parts: Parts, rows: Rows, clock: Clock, repeats: int) -> dict[str, f
     labels = parts.engine.given()[torch.arange(4 * size, device=parts.engine.device) % len(rows.data)]
     saved = [tensor.detach().clone() for tensor in learner.tensors()]
     learner.network.train()
-    trained = _fastest(parts, learner, "ceiling-train", step)
+    trained = _fastest(parts, learner, step)
     train_s = clock.seconds(lambda: [trained(some[: 4 * size], labels) for _ in range(steps)], repeats)
     learner.network.eval()
-    looked = _fastest(parts, learner, "ceiling-look", look)
+    looked = _fastest(parts, learner, look)
     look_s = clock.seconds(lambda: [looked(some) for _ in range(steps)], repeats)
     with torch.no_grad():
         for tensor, value in zip(learner.tensors(), saved):
@@ -153,18 +159,18 @@ def ceiling(parts: Parts, rows: Rows, clock: Clock, repeats: int) -> dict[str, f
     return {"trained": steps * 4 * size / train_s, "inferred": steps * len(some) / look_s}
 
 
-def _fastest(parts: Parts, learner: Learner, name: str, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    captured = getattr(parts.engine, "captured", None)
-    speed = getattr(parts.engine, "speed", None)
-    return captured(learner, name, step, learner.tensors, ()) if captured and speed and speed.capture else step
+def _fastest(parts: Parts, learner: Learner, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    captures = isinstance(parts.engine, FastEngine) and parts.engine.speed.capture
+    return Captured(step, learner.tensors) if captures else step
 
 
 def _ideal(parts: Parts, labelled: int, rates: dict[str, float]) -> float:
-    """Seconds the ceiling needs for an epoch: 4 batches trained and 6 inferred a step, and the pass that gathers evidence."""
+    """Seconds the ceiling needs for an epoch: 4 batches trained (2 where the unlabelled half is not) and 6 inferred a step, and
+    the pass that gathers evidence."""
     batch = parts.recipe.batch
     steps = -(-labelled // batch)
     samples = len(parts.engine.given())
-    trained, inferred = steps * 4 * batch, steps * 6 * batch + samples
+    trained, inferred = steps * (4 if parts.recipe.train_unlabelled else 2) * batch, steps * 6 * batch + samples
     return len(parts.learners) * (trained / rates["trained"] + inferred / rates["inferred"])
 
 
@@ -202,8 +208,6 @@ def _views(parts: Parts, labelled: int) -> None:
 
 
 def _first_step(parts: Parts, pixels: Tensor) -> None:
-    from labelsieve.method.steps import warm_up_step
-
     learner = parts.learners[0]
     learner.network.train()
     step = parts.engine.prepare(learner, warm_up_step, learner, parts.recipe)
@@ -216,6 +220,4 @@ def held_images(rows: Rows) -> Tensor:
 
 
 def device_words(parts: Parts) -> str:
-    from labelsieve.runs.environment import describe
-
     return describe(parts.engine.device)

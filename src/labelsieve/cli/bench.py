@@ -71,7 +71,8 @@ def say_speed(result: "Bench") -> None:
         "first step after the command": f"{result.startup_s:.1f} s",
     }
     if result.peak_gib is not None:
-        rows["peak device memory"] = f"{result.peak_gib:.2f} GiB"
+        rows["peak device memory, of tensors"] = f"{result.peak_gib:.2f} GiB"
+        rows["taken from the device for them"] = f"{result.held_gib:.2f} GiB"
     console.print(two_columns(f"labelsieve bench: {shape['network']}, {result.device}", ("what", "figure"), rows))
 
 

@@ -1,14 +1,17 @@
 """A step as one CUDA graph: the same function of tensors, recorded once over static buffers and replayed.
 
 What goes in is copied into the buffers, what comes out is a fresh tensor. Recording runs the step a few times first, so
-everything the step changes is put back afterwards: weights, momentum and BatchNorm are what they were.
+everything the step changes is put back afterwards: weights, momentum and BatchNorm are what they were, and so is what
+dropout draws next.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
 
+from labelsieve.errors import ToolError
 from labelsieve.method.batches import one_by_one
 
 TRIALS = 3  # runs before the recording: they compile, choose kernels and allocate
@@ -42,22 +45,43 @@ class Captured:
             raise RuntimeError(f"a captured step was recorded for inputs of the shapes {recorded} and is called with {given}")
 
     def _record(self, inputs: Sequence[Tensor]) -> None:
+        device = inputs[0].device
         self.inputs = [value.clone() for value in inputs]
         state = self.state()
         with torch.no_grad():
             before = [tensor.detach().clone() for tensor in state]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(TRIALS):
-                self.step(*self.inputs)
-        torch.cuda.current_stream().wait_stream(stream)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.output = self.step(*self.inputs)
+        drawn = torch.cuda.get_rng_state(device)
+        with torch.cuda.device(device):  # streams belong to the current device: on another's, nothing would be recorded
+            self._try_and_record(recording_stream(device))
+        torch.cuda.set_rng_state(drawn, device)
         with torch.no_grad():
             for tensor, value in zip(state, before):
                 tensor.copy_(value)
+
+    def _try_and_record(self, stream: torch.cuda.Stream) -> None:
+        trials = torch.cuda.Stream()
+        trials.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(trials):
+            for _ in range(TRIALS):
+                self.step(*self.inputs)
+        torch.cuda.current_stream().wait_stream(trials)
+        self.graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(self.graph, stream=stream):
+                self.output = self.step(*self.inputs)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # the trials went well, so it is the recording that is not possible
+            raise ToolError(
+                f"a training step cannot be recorded as a CUDA graph ({str(error).partition(chr(10))[0]}); a network of your own "
+                f"may read values back as it runs (item, nonzero, a condition on a tensor): use --set engine.capture=false"
+            ) from error
+
+
+@cache
+def recording_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all recordings of a device. torch's own is one for the process, on the device that recorded first."""
+    return torch.cuda.Stream(device)
 
 
 class CapturedPass:

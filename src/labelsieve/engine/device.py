@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import torch
 
@@ -12,6 +13,8 @@ SMALL = 100_000
 GPUS = ("gpu", "nvidia")  # what people call a CUDA device; by its letters "gpu" is nearer to "cpu"
 KINDS = ("auto", "cpu", "cuda")
 PLACES = ("auto", "device", "host")
+WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+CUDNN: Any = torch.backends.cudnn  # its types leave some of it out
 
 
 def choose_device(name: str) -> torch.device:
@@ -76,12 +79,28 @@ def callers_settings_kept() -> Iterator[None]:
 
 @contextmanager
 def _kernels_kept() -> Iterator[None]:
-    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
-    kernels = (cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32)
+    threads, cudnn = torch.get_num_threads(), CUDNN
+    kernels, rounding = (cudnn.benchmark, cudnn.deterministic), _rounding()
     only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    workspace = os.environ.get(WORKSPACE)
     try:
         yield
     finally:
+        if workspace is None:
+            os.environ.pop(WORKSPACE, None)
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(only[0], warn_only=only[1])
-        cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32 = kernels
+        cudnn.benchmark, cudnn.deterministic = kernels
+        if rounding != _rounding():
+            if rounding[0] is not None:
+                cudnn.allow_tf32 = rounding[0]
+            cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision = rounding[1:]
+
+
+def _rounding() -> tuple[bool | None, str, str]:
+    """May cuDNN round to tf32? In torch's older words, where they can say it (they fail in a program that uses the newer
+    ones), and in the newer."""
+    older = None
+    with suppress(RuntimeError):
+        older = CUDNN.allow_tf32
+    return older, CUDNN.conv.fp32_precision, CUDNN.rnn.fp32_precision

@@ -3,7 +3,10 @@
 It differs from the plain engine only in how a step reaches the device; `method/` is the same code under both.
 """
 
+import gc
 import importlib.util
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,13 +18,15 @@ from torch import Tensor, nn
 from labelsieve.data.augment import VectorViews, Views
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.capture import Captured, CapturedPass
+from labelsieve.engine.device import WORKSPACE
 from labelsieve.engine.plain import PlainEngine
-from labelsieve.errors import UsageError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.method.batches import Pass
 from labelsieve.method.learner import Learner, see
 from labelsieve.method.stages import Step
 
 PRECISIONS = ("float32", "tf32", "bf16")  # tf32: convolutions rounded to 10 bits, all else float32
+FORMS = 64  # of one function, compiled in one process
 T = TypeVar("T")
 
 
@@ -41,19 +46,46 @@ def speed_for(device: torch.device, precision: str, compile: bool | None, captur
         raise UsageError('setting "engine.capture" needs a CUDA device: a CPU has no graphs to capture')
     if precision == "tf32" and not cuda:
         raise UsageError('setting "engine.precision" is tf32, which needs a CUDA device; on a CPU choose float32')
-    compiler = cuda and importlib.util.find_spec("triton") is not None
     return Speed(
         precision=("bf16" if cuda else "float32") if precision == "auto" else precision,
-        compile=compiler if compile is None else compile,
+        compile=cuda and can_compile() if compile is None else compile,
         capture=cuda if capture is None else capture,
     )
 
 
+def can_compile() -> bool:
+    """For a GPU: is triton there, and the C compiler that it calls? Containers often have none."""
+    named = os.environ.get("CC")
+    return importlib.util.find_spec("triton") is not None and any(map(shutil.which, [named] if named else ["gcc", "clang"]))
+
+
 def be_deterministic() -> None:
-    """Only kernels that repeat bit for bit. Slower; needed for a resume that is exact on a GPU."""
+    """Only kernels that repeat bit for bit. Slower; needed for a resume that is exact on a GPU.
+
+    cuBLAS repeats its sums only with memory of a fixed size, which it is told of by the environment, before its first product.
+    """
+    os.environ.setdefault(WORKSPACE, ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled anew for each shape and mode that it meets.
+
+    By itself torch stops after 8 forms of a function in a process, and what comes later runs as it is. One run has five or six
+    of the networks' pass, so that a sweep's second data set, or a notebook's, would train a quarter slower.
+    """
+    faster = torch._dynamo.config.patch(recompile_limit=FORMS)(torch.compile(function, dynamic=False))
+
+    def called(*inputs: Any) -> Any:
+        try:
+            return faster(*inputs)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            why = str(getattr(error, "inner_exception", error)).strip().partition("\n")[0]
+            raise ToolError(f"a training step cannot be compiled here ({why}); use --set engine.compile=false") from error
+
+    return called
 
 
 class FastEngine(PlainEngine):
@@ -66,9 +98,11 @@ class FastEngine(PlainEngine):
         speed: Speed,
         where: str = "auto",
     ) -> None:
+        if speed.capture:  # an earlier run's steps and learners hold each other, and with them memory of the device
+            gc.collect()
         super().__init__(data, views, device, eval_batch, where)
         self.speed = speed
-        self._see = torch.compile(see, dynamic=False) if speed.compile else see
+        self._see = compiled(see) if speed.compile else see
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
         self._recorded: dict[tuple[object, ...], tuple[tuple[object, ...], Any]] = {}
         if self.device.type == "cuda":
@@ -83,7 +117,7 @@ class FastEngine(PlainEngine):
         if learner.judge is not None and self.speed.capture:
             learner.judge.prepare = self.captured_pass
         if learner.judge is not None and self.speed.compile:
-            learner.judge.inner = torch.compile(learner.judge.inner, dynamic=False)
+            learner.judge.inner = self.fuse(learner.judge.inner)
 
     def see(self, network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.speed.precision == "bf16"):
@@ -100,7 +134,7 @@ class FastEngine(PlainEngine):
     def fuse(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function compiled, once for both learners: a dozen small kernels become one or two."""
         if function not in self._fused:
-            self._fused[function] = torch.compile(function, dynamic=False)
+            self._fused[function] = compiled(function)
         return self._fused[function]
 
     def place(self, tensor: Tensor) -> Tensor:
@@ -114,21 +148,16 @@ class FastEngine(PlainEngine):
         if not self.speed.capture:
             return bound
         same = (learner.optimiser.param_groups[0]["lr"], *map(id, fixed))
-        return self.captured(learner, step.__name__, bound, learner.tensors, same)
-
-    def captured(
-        self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
-    ) -> Step:
-        """The step as a graph, recorded anew when what is fixed in it (`same`) changes, such as the learning rate."""
-        return self._once((Captured, id(owner), name), same, lambda: Captured(step, state))
+        return self._once((id(learner), step.__name__), same, lambda: Captured(bound, learner.tensors))
 
     def captured_pass(
         self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
     ) -> Pass:
         """The same for the small steps of stage 1."""
-        return self._once((CapturedPass, id(owner), name), same, lambda: CapturedPass(step, state))
+        return self._once((id(owner), name), same, lambda: CapturedPass(step, state))
 
     def _once(self, key: tuple[object, ...], same: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What was made for `key`; made anew when what is fixed in it (`same`) changes, such as the learning rate."""
         if key not in self._recorded or self._recorded[key][0] != same:
             self._recorded[key] = (same, make())
         found: T = self._recorded[key][1]

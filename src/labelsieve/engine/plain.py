@@ -43,6 +43,7 @@ class PlainEngine:
         self.on_device = held_by(self.device, data.images, where)
         self.images = data.images.to(self.device) if self.on_device else data.images
         self.labels = data.labels.to(self.device)
+        self.labels_here = data.labels
         self.views = views
         self.eval_batch = eval_batch
         self._latest: tuple[Tensor, Tensor] | None = None
@@ -76,6 +77,9 @@ class PlainEngine:
 
     def given(self) -> Tensor:
         return self.labels
+
+    def given_here(self) -> Tensor:
+        return self.labels_here
 
     def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
         return partial(step, *fixed)

@@ -68,17 +68,7 @@ def learn(
             losses = [warm_up(learner, recipe, epoch, engine) for learner in learners]
             yield Epoch(epoch, "plain", finite(losses, epoch, learners), *judged)
             continue
-        phase = "prototypes" if judged.by_prototype and recipe.divides_by_prototypes(epoch) else "mixture"
-        chances, threshold = (
-            (judged.by_prototype, recipe.tau)
-            if phase == "prototypes"
-            else (judged.by_loss, recipe.mixture_threshold)  # lines 18-23
-        )
-        divisions = []
-        for _, peer in PEERS:
-            rows = judged.rows[peer] if judged.rows else None
-            clean = taken(chances[peer], threshold, at(pinned, rows), recipe.least_clean)
-            divisions.append(Division(weighed(chances[peer], clean, threshold, recipe.least_clean), clean.cpu(), rows))
+        phase, divisions = divided(judged, recipe, epoch, pinned)
         for learner in learners:
             learner.has_mixed = True
         # Nothing comes back to the host until both have trained: it plans the second's epoch while a device trains the first.
@@ -102,6 +92,20 @@ class Judged(NamedTuple):
     by_loss: tuple[Tensor, ...]
     by_prototype: tuple[Tensor, ...]
     rows: tuple[Tensor, ...] = ()
+
+
+def divided(judged: Judged, recipe: Recipe, epoch: int, pinned: Tensor | None = None) -> tuple[str, list[Division]]:
+    """Which of the two divides (lines 18-23), and what each network trains on: what its peer found. The host waits for it."""
+    phase = "prototypes" if judged.by_prototype and recipe.divides_by_prototypes(epoch) else "mixture"
+    chances, threshold = (
+        (judged.by_prototype, recipe.tau) if phase == "prototypes" else (judged.by_loss, recipe.mixture_threshold)
+    )
+    divisions = []
+    for _, peer in PEERS:
+        rows = judged.rows[peer] if judged.rows else None
+        clean = taken(chances[peer], threshold, at(pinned, rows), recipe.least_clean)
+        divisions.append(Division(weighed(chances[peer], clean, threshold, recipe.least_clean), clean.cpu(), rows))
+    return phase, divisions
 
 
 def _mixes(learners: Sequence[Learner], recipe: Recipe, epoch: int, judged: Judged) -> bool:

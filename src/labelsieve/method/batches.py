@@ -25,8 +25,10 @@ def plainly(owner: object, name: str, step: Step, state: Callable[[], Sequence[T
 
 
 def one_by_one(step: Step, columns: Sequence[Tensor], size: int) -> None:
-    for inputs in zip(*(column.split(size) for column in columns)):
-        step(*inputs)
+    """A step on each batch. None on no rows: torch would split these into one batch of none, which weights would decay by."""
+    if len(columns[0]):
+        for inputs in zip(*(column.split(size) for column in columns)):
+            step(*inputs)
 
 
 def sorted_for(columns: Sequence[Tensor], order: Tensor, size: int) -> tuple[Tensor, ...]:

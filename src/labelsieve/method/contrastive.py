@@ -13,8 +13,8 @@ from torch import Tensor
 
 from labelsieve.method.batches import Prepare, plainly, sorted_for
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import changed_by, descend, momenta, part, restore_momenta, set_lr, sgd
-from labelsieve.method.prototypes import Projector
+from labelsieve.method.momentum import changed_by, descend, momenta, part, restore, set_lr, sgd
+from labelsieve.method.prototypes import Projector, sized_as
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
 
@@ -135,10 +135,11 @@ class ContrastiveCleaner:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         if not state:
             return
-        weight = state["projector.layers.0.weight"]
-        self._start(weight.shape[1], weight.device)
-        assert self.projector_ is not None and self.optimiser_ is not None
+        weight, prototypes = state["projector.layers.0.weight"], state["prototypes"]
+        if not sized_as(self.state_dict(), state):
+            self._start(weight.shape[1], weight.device)
+            self.prototypes_ = torch.empty_like(prototypes)
+        assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
         self.projector_.load_state_dict(part(state, "projector"))
-        restore_momenta(self.optimiser_, state)
-        self.prototypes_ = state["prototypes"].clone()
+        restore({"prototypes": self.prototypes_} | momenta(self.optimiser_), state)
         self.learnt_ = int(state["learnt"])

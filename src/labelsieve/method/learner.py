@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from labelsieve.method.batches import Prepare
 from labelsieve.method.cleaners import Cleaner, MixtureCleaner
-from labelsieve.method.momentum import changed_by, momenta, part, restore_momenta, set_lr, sgd
+from labelsieve.method.momentum import changed_by, momenta, part, restore, set_lr, sgd
 from labelsieve.method.parted import shared_by
 from labelsieve.method.recipe import Recipe
 
@@ -109,7 +109,7 @@ class Learner:
         device = self.mean.device
         state = {name: value.to(device) for name, value in state.items()}
         self.network.load_state_dict(part(state, "network"))
-        restore_momenta(self.optimiser, part(state, "optimiser"))
+        restore(momenta(self.optimiser), part(state, "optimiser"))
         self.teacher.load_state_dict(part(state, "teacher"))
         if self.judge is not None:
             self.judge.load_state_dict(part(state, "judge"))

@@ -79,10 +79,11 @@ def momenta(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def restore_momenta(optimiser: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
-    """Momenta from `state`; one that is not there (a slim checkpoint has none) starts at zero."""
-    for name, momentum in momenta(optimiser).items():
-        momentum.copy_(state[name]) if name in state else momentum.zero_()
+def restore(tensors: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
+    """What `state` has for them, copied in: a captured step knows a tensor by its place in memory. Momenta that are not there
+    (a slim checkpoint has none) start at zero."""
+    for name, tensor in tensors.items():
+        tensor.copy_(state[name]) if name in state else tensor.zero_()
 
 
 def part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

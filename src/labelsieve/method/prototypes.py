@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from labelsieve.method import equations
 from labelsieve.method.batches import Prepare, plainly, sorted_for
 from labelsieve.method.evidence import Evidence
-from labelsieve.method.momentum import cut, part, slope, update
+from labelsieve.method.momentum import cut, part, restore, slope, update
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.method.streams import PROTOTYPES, WEIGHTS, seeded
 
@@ -52,6 +52,11 @@ def projected(weights: Sequence[Tensor], features: Tensor, cosine: float) -> Ten
 def scaled(vectors: Tensor, cosine: float) -> Tensor:
     """The vectors as they are, or (ruling 2's alternative) with length sqrt(cosine), so that products are cosine-scaled."""
     return nn.functional.normalize(vectors, dim=-1) * cosine**0.5 if cosine else vectors
+
+
+def sized_as(here: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> bool:
+    """Has a cleaner of the state `here` the same features, classes and dimensions as one of the other state?"""
+    return all(name in here and here[name].shape == state[name].shape for name in ("prototypes", "projector.layers.0.weight"))
 
 
 def at_odds(scores: Tensor, prior: float) -> Tensor:
@@ -183,6 +188,9 @@ class PrototypeCleaner:
     def _tensors(self) -> list[Tensor]:
         return [*self._weights(), *self.momenta_]
 
+    def _named_momenta(self) -> dict[str, Tensor]:
+        return {f"momentum.{i}": momentum for i, momentum in enumerate(self.momenta_)}
+
     def _weights(self) -> list[Tensor]:
         """The projector's, then the prototypes."""
         assert self.projector_ is not None and self.prototypes_ is not None
@@ -207,19 +215,16 @@ class PrototypeCleaner:
         state |= {"prototypes": self.prototypes_.detach(), "learnt": torch.tensor(self.learnt_)}
         if self.past_ is not None:
             state["past"] = self.past_
-        return state | {f"momentum.{i}": momentum for i, momentum in enumerate(self.momenta_)}
+        return state | self._named_momenta()
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         if not state:
             return
         prototypes = state["prototypes"]
-        self._start(state["projector.layers.0.weight"].shape[1], len(prototypes), prototypes.device)
+        if not sized_as(self.state_dict(), state):
+            self._start(state["projector.layers.0.weight"].shape[1], len(prototypes), prototypes.device)
         assert self.projector_ is not None and self.prototypes_ is not None
         self.projector_.load_state_dict(part(state, "projector"))
-        with torch.no_grad():
-            self.prototypes_.copy_(prototypes)
-        for i, momentum in enumerate(self.momenta_):
-            if f"momentum.{i}" in state:  # a slim checkpoint has none: they start at zero
-                momentum.copy_(state[f"momentum.{i}"])
+        restore({"prototypes": self.prototypes_} | self._named_momenta(), state)
         self.learnt_ = int(state["learnt"])
         self.past_ = state.get("past")

@@ -47,6 +47,9 @@ class Engine(Protocol):
     def given(self) -> Tensor:
         """The given labels (N,), on the device."""
 
+    def given_here(self) -> Tensor:
+        """The same on the host, where they came from: read back, they would wait for all steps that are queued."""
+
 
 @dataclass(frozen=True)
 class Division:
@@ -62,7 +65,7 @@ class Division:
 
 def drawn(learner: Learner, recipe: Recipe, epoch: int, engine: Engine, batch: int) -> Tensor | None:
     """The rows (M,) that this network sees in this epoch, on the host; None: every row."""
-    return recipe.sampler.rows(engine.given().cpu(), batch, _stream(recipe, epoch, learner, streams.DRAW))
+    return recipe.sampler.rows(engine.given_here(), batch, _stream(recipe, epoch, learner, streams.DRAW))
 
 
 def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Tensor:

@@ -115,11 +115,11 @@ class ViewsConfig:
 class EngineConfig:
     threads: int = 0  # of a CPU; 0: OMP_NUM_THREADS, or 1 for tiny pictures and as many as usable cores (8 at most) for others
     eval_batch: int = 512  # samples that are looked at together; 0: by the pictures' size
-    pictures: str = "auto"  # where they lie: device, host (sent as needed), auto: on the device if half of its memory holds them
+    pictures: str = "auto"  # where they lie: device, host (sent as needed), auto: on the device if it has twice the room
     precision: str = "auto"  # float32, tf32 or bf16 (weights stay float32); auto: bf16 on CUDA
-    compile: bool | None = None  # compile the networks; none: on CUDA
+    compile: bool | None = None  # compile the networks and the steps of stage 1; none: on CUDA, where triton and a C compiler are
     capture: bool | None = None  # steps as CUDA graphs; none: on CUDA
-    deterministic: bool = False  # only kernels that repeat bit for bit; a CPU run does so anyway
+    deterministic: bool = False  # kernels that repeat bit for bit, where torch has them; a CPU run does so anyway
 
 
 @dataclass(frozen=True)

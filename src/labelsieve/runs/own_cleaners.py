@@ -112,6 +112,4 @@ class OwnCleaner:
         return {f"own.{name}": value.detach().clone() for name, value in state.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """A slim checkpoint has rounded matrices to float16: nobody computes with those."""
-        whole = {name: value.float() if value.dtype == torch.float16 else value for name, value in state.items()}
-        self.cleaner.load_state_dict({name.removeprefix("own."): value for name, value in whole.items()})
+        self.cleaner.load_state_dict({name.removeprefix("own."): value for name, value in state.items()})

@@ -36,11 +36,11 @@ def shards(tensors: Mapping[str, Tensor], limit: int = FILE_BYTES) -> Iterator[d
 
 
 def joined(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The way back: what was cut into rows is whole again."""
+    """The way back: what was cut into rows is whole again, and what was rounded is float32, for nobody computes in float16."""
     whole: dict[str, list[tuple[int, Tensor]]] = {}
     for name, value in tensors.items():
         stem, _, number = name.partition("#")
-        whole.setdefault(stem, []).append((int(number or 0), value))
+        whole.setdefault(stem, []).append((int(number or 0), value.float() if value.dtype == torch.float16 else value))
     return {
         stem: pieces[0][1] if len(pieces) == 1 else torch.cat([piece for _, piece in sorted(pieces, key=lambda p: p[0])])
         for stem, pieces in whole.items()

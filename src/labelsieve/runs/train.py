@@ -218,7 +218,8 @@ def _has_finite_weights(learner: Learner) -> bool:
     """A loss is measured before its step, so an epoch's last step can ruin weights although all its losses were finite."""
     state = learner.state_dict()
     weights = [value for name, value in state.items() if not name.startswith("teacher.") and value.is_floating_point()]
-    return all(bool(torch.isfinite(value).all()) for value in weights)
+    # One look for all of them: a device waits at each. A cleaner of the user's may keep its state elsewhere.
+    return bool(torch.stack([torch.isfinite(value).all().to(learner.mean.device) for value in weights]).all())
 
 
 def _start(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:

@@ -1,0 +1,44 @@
+"""What `bench` calls an epoch is what training does in one, and its ceiling leaves no trace."""
+
+import pytest
+import torch
+
+from engine.kernel_list import graphs_on_a_cpu
+from labelsieve.benchmark import speed
+from labelsieve.benchmark.speed import Clock, ceiling, epoch, made_rows
+from labelsieve.engine.fast import FastEngine, Speed
+from labelsieve.method.stages import Division
+from labelsieve.runs.assemble import Parts, Rows, parts_for
+from labelsieve.runs.config import Config, override
+from labelsieve.runs.presets import cifar10_sym
+
+SMALL = {"device": "cpu", "network": "small", "training.batch": 4, "training.warmup_batch": 4, "engine.threads": 1}
+
+
+def parts_of(rows: Rows) -> Parts:
+    return parts_for(override(Config(), cifar10_sym(0.5) | SMALL), rows)
+
+
+def test_an_epoch_waits_for_the_division_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As training does: the host plans the first steps only then, and that time belongs to the epoch."""
+    order: list[str] = []
+    found, trained = speed.divided, speed.train
+    monkeypatch.setattr(speed, "divided", lambda *args: (order.append("divided"), found(*args))[1])
+    monkeypatch.setattr(speed, "train", lambda *args: (order.append("trained"), trained(*args))[1])
+    rows = made_rows(16, 2, (3, 8, 8))
+    epoch(parts_of(rows), Division(torch.ones(16), torch.arange(16) < 8))
+    assert order == ["divided", "trained", "trained"]
+
+
+def test_the_ceiling_is_captured_where_steps_are_and_leaves_weights_and_engine_as_they_were() -> None:
+    rows = made_rows(16, 2, (3, 8, 8))
+    parts = parts_of(rows)
+    engine = FastEngine(rows.data, parts.engine.views, "cpu", 8, Speed(capture=True))
+    parts = Parts(parts.recipe, parts.learners, engine, parts.prior)
+    learner = parts.learners[0]
+    before = [tensor.detach().clone() for tensor in learner.tensors()]
+    with graphs_on_a_cpu() as current:
+        rates = ceiling(parts, rows, Clock(engine.device), repeats=1)
+    assert len(current) == 2 and min(rates.values()) > 0, "a step that trains and one that looks were recorded"
+    assert all(torch.equal(now, then) for now, then in zip(learner.tensors(), before))
+    assert not engine._recorded, "their memory goes with them"
