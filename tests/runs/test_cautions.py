@@ -31,6 +31,14 @@ def findings(counts: tuple[int, ...] = (300, 300), wrong: float = 0.1, opinions:
     return Findings({}, names, np.arange(count), given, given, 1 - zeros, zeros > 0, zeros, chances, None, zeros > 0)
 
 
+def listed(relabel: int, review: int, samples: int = 600) -> Findings:
+    """So many issues of each action among all samples; the others are kept."""
+    kept = samples - relabel - review
+    actions = ["relabel"] * relabel + ["review"] * review + ["keep"] * kept
+    columns = {"action": actions, "is_label_issue": [action != "keep" for action in actions]}
+    return replace(findings((samples // 2, samples // 2)), columns=columns, is_issue=np.arange(samples) < relabel + review)
+
+
 def record(epochs: int = 20, accuracy: float = 90.0, estimate: tuple[float, float, float] | None = None, **last: Any) -> Record:
     lines = [{"epoch": epoch + 1, "accuracy": {"both": accuracy}} for epoch in range(epochs)]
     early = None if estimate is None else dict(zip(("share", "low", "high"), estimate))
@@ -46,6 +54,7 @@ def record(epochs: int = 20, accuracy: float = 90.0, estimate: tuple[float, floa
         (findings(), record(estimate=(0.3, 0.18, 0.55)), "Do not trust the estimate after the warm-up (18 to 55 %)"),
         (findings(opinions=(0.05, 0.5)), record(), "is uncertain"),
         (findings(wrong=0.8, opinions=(0.8,)), record(), "Most labels look wrong"),
+        (listed(9, 11), record(), "Fewer labels may be wrong than are listed: 11 of the 20 issues come without"),
         (findings(), record(12), "Stopped after 12 of 20 epochs"),
         (findings(), record(accuracy=60.0), "hardly more than by guessing"),
         (findings(), record(notes=["network 1: the partition collapsed: class 0 swallows the rest"]), "Do not use this list"),
@@ -58,6 +67,11 @@ def test_each_reason_for_doubt_is_said_alone(found: Findings, run: Record, words
 
 def test_nothing_is_said_where_nothing_is_amiss() -> None:
     assert cautions(findings(), record()) == []
+
+
+@pytest.mark.parametrize("found", [listed(10, 10), listed(0, 19), listed(9, 11, samples=2_000)])
+def test_sure_corrections_few_issues_or_many_samples_are_no_reason_for_doubt(found: Findings) -> None:
+    assert cautions(found, record()) == []
     assert cautions(findings(), record(estimate=(0.3, 0.25, 0.4))) == []
     early = record(notes=["network 1: the partition collapsed: class 0 swallows the rest"])
     recovered = replace(early, metrics=[early.metrics[-1], *record().metrics])

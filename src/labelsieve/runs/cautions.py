@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from labelsieve.data.trust import doubts
+from labelsieve.issues.rules import RELABEL
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.lengths import all_warm_up
@@ -17,12 +18,13 @@ WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels
 NEAR_CHANCE = 1.5  # times what guessing gets right
 RECENT = 3  # epochs in which a collapse still matters
+FEW, LISTED = 2_000, 20  # samples under which weak doubts are told, and issues from which on their kind says something
 BAD = "swallows the rest"  # of a collapsed partition; that all labels count as clean is none to fear
 
 
 def cautions(found: Findings, record: Record) -> list[str]:
     """None where there is nothing to warn of."""
-    said = [words for check in (_collapsed, _near_chance, _unfinished, _plain) if (words := check(found, record))]
+    said = [words for check in (_collapsed, _near_chance, _unfinished, _plain, _weak) if (words := check(found, record))]
     counts = np.bincount(found.given, minlength=len(found.classes)).tolist()
     late = _share(found.share.share, found.share.low, found.share.high)
     return [*said, *late, *early_cautions(record.estimate, dict(zip(found.classes, counts)))]
@@ -83,6 +85,18 @@ def _unfinished(found: Findings, record: Record) -> str:
 
 def _plain(found: Findings, record: Record) -> str:
     return all_warm_up(record.config, record.decision.get("epochs"))
+
+
+def _weak(found: Findings, record: Record) -> str:
+    """Where wrong labels are found out, most of them come with a correction; doubts without one are often of hard pictures."""
+    listed = int(found.is_issue.sum())
+    if len(found.given) >= FEW or listed < LISTED or 2 * found.issue_actions[RELABEL] >= listed:
+        return ""
+    unsure = listed - found.issue_actions[RELABEL]
+    return (
+        f"Fewer labels may be wrong than are listed: {unsure:,} of the {listed:,} issues come without a sure correction, and "
+        f"networks that so few samples taught doubt right labels of hard ones, too. Check by eye before anything is corrected."
+    )
 
 
 def _share(share: float, low: float, high: float) -> Iterator[str]:
