@@ -76,7 +76,7 @@ def cautions_of(
 
 
 def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None) -> Findings:
-    """As `read_findings` would read it back, without columns: a caution needs none."""
+    """As `read_findings` would read it back, with those columns alone that a caution needs."""
 
     def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
         return torch.stack(list(tensors)).cpu().numpy()
@@ -90,7 +90,7 @@ def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None) -> Fi
     elif (least := least_wrong(epoch.seen)) is not None:
         wrong = doubted(wrong, least)
     return Findings(
-        columns={},
+        columns={"action": issues.action[issues.order].tolist(), "is_label_issue": issues.is_issue[issues.order].tolist()},
         classes=list(issues.classes),
         order=issues.order,
         given=issues.given,
