@@ -21,7 +21,7 @@ SAMPLES = 640
 def config_for(device: str, *settings: str) -> Config:
     options = {"data.noise": "sym:0.4", "data.limit": SAMPLES, "device": device}
     return resolve(
-        "digits", options=options, settings=["engine.precision=float32", "training.lr=0.005", "training.lambda_u=25", *settings]
+        "digits", options=options, settings=["engine.precision=float32", "training.lr=0.0005", "training.lambda_u=25", *settings]
     )
 
 
@@ -49,8 +49,13 @@ def farthest(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor], momen
 
 
 def assert_same(fast: dict[str, torch.Tensor], plain: dict[str, torch.Tensor]) -> None:
-    assert farthest(fast, plain) < 1e-3
-    assert farthest(fast, plain, momenta=True) < 1e-2
+    """Rounding leaves 7e-5 and 1.5e-3 on an H200; a momentum of 0.899 would leave 5e-3 and 1e-2, a temperature of 0.505 6e-4.
+
+    At a rate of 0.005 rounding alone grew to 3e-3 in some shapes: steps that are far apart in nothing but their last bits
+    part from each other as fast as the rate lets them.
+    """
+    assert farthest(fast, plain) < 2e-4
+    assert farthest(fast, plain, momenta=True) < 5e-3
 
 
 @pytest.mark.slow
