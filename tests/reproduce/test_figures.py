@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.reproduce.figure_files import draw_all, folders_in, groups_of
+from labelsieve.reproduce import drawings
+from labelsieve.reproduce.curves import OF_A_RUN, auc_lines
+from labelsieve.reproduce.figure_files import Group, draw_all, folders_in, groups_of
+from labelsieve.reproduce.losses import densities
+from labelsieve.runs.config import dotted_keys, override
+from labelsieve.runs.early import read_early_losses
 from labelsieve.runs.folder import RunFolder
 
 
@@ -46,6 +51,63 @@ def test_curves_are_the_metrics(tmp_path: Path, swept: Path) -> None:
     for row in found:
         assert float(row["mean_over_seeds"]) == pytest.approx(sum(wanted[int(row["epoch"])]) / 2, abs=1e-5)
     assert {row["cleaner"] for row in rows(tmp_path / "arrays-stripes-sym30-agreement.csv")} == {"cpc-awr"}
+
+
+def with_variants(tmp_path: Path, swept: Path, *changes: dict[str, object]) -> Group:
+    """The sweep's runs, and for each of `changes` a copy of a CPC run with other settings."""
+    folders = folders_in([swept])
+    for number, change in enumerate(changes):
+        path = tmp_path / f"other{number}"
+        shutil.copytree(swept / "runs" / "stripes+cpc-awr" / "seed0", path)
+        folders.append(RunFolder.open(path))
+        folders[-1].write_config(override(folders[-1].read_config(), change))
+    (group,) = groups_of(folders)
+    return group
+
+
+def test_runs_with_other_settings_are_no_seeds(tmp_path: Path, swept: Path) -> None:
+    group = with_variants(tmp_path, swept, {"cleaning.tau": 0.6}, {"seed": 7, "cleaning.tau": 0.6}, {"method": "augdmix"})
+    draw_all(group, tmp_path / "drawn")
+    found = rows(tmp_path / "drawn" / "arrays-stripes-sym30-auc.csv")
+    assert {(row["other_settings"], row["seeds"]) for row in found if row["cleaner"] == "cpc-awr"} == {
+        ("", "2"),
+        ("tau 0.6", "2"),
+        ("method augdmix", "1"),
+    }
+    draw_all(with_variants(tmp_path, swept), tmp_path / "alone")
+    usual = [row for row in found if row["other_settings"] == ""]
+    assert usual == rows(tmp_path / "alone" / "arrays-stripes-sym30-auc.csv")
+    labels = [line.label for line in auc_lines(group.records)]
+    assert len(set(labels)) == len(labels) == 4 and any(label.endswith(", tau 0.6") for label in labels)
+
+
+def test_settings_that_a_seed_may_differ_in_exist() -> None:
+    assert set(dotted_keys()) >= OF_A_RUN
+
+
+def test_every_line_has_a_look_of_its_own(tmp_path: Path, swept: Path) -> None:
+    changes = [{"cleaning.tau": tau / 100} for tau in range(30, 50, 2)]
+    lines = auc_lines(with_variants(tmp_path, swept, *changes).records)
+    looks = drawings.looks_of(lines)
+    shown = [looks[line.cleaner, line.settings] for line in lines]
+    assert len(lines) == 12 and len(set(shown)) == 12
+
+
+def test_captions_are_within_the_picture(tmp_path: Path, swept: Path) -> None:
+    group = with_variants(tmp_path, swept, *({"cleaning.tau": tau / 100} for tau in range(30, 50, 2)))
+    shapes = densities(read_early_losses(group.folders[-1]))
+    words = "cifar100-sym90, 120 to 450 epochs, 50,000 pictures, 3 seeds (SHORT RUN)"
+    made = [
+        drawings.losses_figure(shapes, {"clean": 0.5, "noisy": 0.5}, words),
+        drawings.lines_figure([("AUC", auc_lines(group.records))], 1, words),
+    ]
+    for figure in made:
+        figure.canvas.draw()
+        box = figure._supxlabel.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+        for legend in figure.legends:
+            assert legend.get_window_extent().x1 <= figure.bbox.width and legend.get_window_extent().y0 >= 0
+    assert made[1].legends and "lowest to highest seed" in made[1]._supxlabel.get_text()
 
 
 def test_one_run_alone_shows_its_mixture_too(tmp_path: Path, swept: Path) -> None:

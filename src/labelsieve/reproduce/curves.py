@@ -1,4 +1,7 @@
-"""How cleaners did over training: metrics of runs go in; curves by cleaner come out, means over networks and seeds."""
+"""How cleaners did over training: metrics of runs go in; curves by cleaner come out, means over networks and seeds.
+
+Runs of one cleaner that differ in more than the seed (DivideMix beside AugDMix, a study of tau) have lines of their own.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.runs.config import dotted_keys, value_at
 from labelsieve.runs.findings import Record
 
 LABELS = {
@@ -16,6 +20,26 @@ LABELS = {
     "contrastive": "CPC without GMM",
 }
 MIXTURES = ("gmm-agn", "gmm-awr")  # these divide by the mixture; one of somebody's own may be called gmm-more
+# What may differ between seeds of one experiment: the draw, where things lie, what computes, what is kept. Noise is the group's.
+OF_A_RUN = {"version", "seed", "device", "pretrained", "data.source", "data.noise", "data.noise_seed", "data.test_limit"}
+OF_A_RUN |= {"pictures.root", "pictures.cache_dir", "pictures.workers", "engine.threads", "engine.eval_batch", "engine.pictures"}
+OF_A_RUN |= {"engine.compile", "engine.capture", "engine.deterministic", "output.checkpoint_seconds", "output.slim_checkpoint"}
+OF_A_RUN |= {"output.history_mib"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Runs that differ in nothing but the seed; `settings` says in what they differ from most others of their cleaner."""
+
+    cleaner: str
+    settings: str
+    records: list[Record]
+
+    @property
+    def label(self) -> str:
+        """As the paper writes it; a cleaner of somebody's own by its name, in which a dollar begins no formula."""
+        name = LABELS.get(self.cleaner, self.cleaner.replace("$", r"\$"))
+        return ", ".join(word for word in (name, self.settings.replace("$", r"\$")) if word)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,45 +54,58 @@ class Line:
     high: np.ndarray
     seeds: int
     teacher: bool = False  # the mixture inside a run that prototypes divide
+    settings: str = ""  # of its variant
 
 
 def auc_lines(records: Sequence[Record]) -> list[Line]:
     """The AUC of each cleaner in its own runs. Without a run of its own, a mixture is shown where it teaches prototypes."""
+    found = variants(records)
     lines = []
-    for cleaner in _cleaners(records):
-        key = "auc_loss" if cleaner in MIXTURES else "auc_prototype"
-        lines += _line(records, cleaner, key, _label(cleaner))
+    for one in found:
+        lines += _line(one, "auc_loss" if one.cleaner in MIXTURES else "auc_prototype", one.label)
     if not any(line.cleaner in MIXTURES for line in lines):
-        for cleaner in _cleaners(records):
-            lines += _line(records, cleaner, "auc_loss", f"its mixture ({_label(cleaner)})", teacher=True)
+        for one in found:
+            lines += _line(one, "auc_loss", f"its mixture ({one.label})", teacher=True)
     return lines
 
 
 def agreement_lines(records: Sequence[Record], key: str) -> list[Line]:
     """`divergence` or `consistency` between mixture and prototypes (appendix A.4), for each cleaner with prototypes."""
-    return [line for cleaner in _cleaners(records) for line in _line(records, cleaner, key, _label(cleaner))]
+    return [line for one in variants(records) for line in _line(one, key, one.label)]
 
 
-def _cleaners(records: Sequence[Record]) -> list[str]:
-    present = {record.config.cleaner for record in records if record.config.method != "ce"}
-    return [*(cleaner for cleaner in LABELS if cleaner in present), *sorted(present - LABELS.keys())]
+def variants(records: Sequence[Record]) -> list[Variant]:
+    """By cleaner, in the paper's order, then as they come."""
+    divide = [record for record in records if record.config.method != "ce"]
+    present = {record.config.cleaner for record in divide}
+    cleaners = [*(cleaner for cleaner in LABELS if cleaner in present), *sorted(present - LABELS.keys())]
+    return [one for cleaner in cleaners for one in _variants([each for each in divide if each.config.cleaner == cleaner])]
 
 
-def _label(cleaner: str) -> str:
-    """As the paper writes it; a cleaner of somebody's own by its name, in which a dollar begins no formula."""
-    return LABELS.get(cleaner, cleaner.replace("$", r"\$"))
+def _variants(records: Sequence[Record]) -> list[Variant]:
+    keys = [key for key in dotted_keys() if key not in OF_A_RUN]
+    alike: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        alike.setdefault(tuple(str(value_at(record.config, key)) for key in keys), []).append(record)
+    usual = [max(values, key=values.count) for values in map(list, zip(*alike))]  # of equally common ones the first
+    found = []
+    for values, own in alike.items():
+        other = [f"{key.rpartition('.')[2]} {value}" for key, value, most in zip(keys, values, usual) if value != most]
+        found.append(Variant(own[0].config.cleaner, ", ".join(other), own))
+    return found
 
 
-def _line(records: Sequence[Record], cleaner: str, key: str, label: str, teacher: bool = False) -> list[Line]:
+def _line(variant: Variant, key: str, label: str, teacher: bool = False) -> list[Line]:
     """One line or none; seeds of different length are shown as far as all of them go."""
-    own = [record for record in records if record.config.cleaner == cleaner and record.config.method != "ce"]
-    tables = [table for table in (_by_epoch(record, key) for record in own) if table]
+    tables = [table for table in (_by_epoch(record, key) for record in variant.records) if table]
     if not tables:
         return []
     epochs = sorted(set.intersection(*(set(table) for table in tables)))
+    if not epochs:
+        return []
     values = np.array([[table[epoch] for epoch in epochs] for table in tables])
     mean, low, high = values.mean(0), values.min(0), values.max(0)
-    return [Line(cleaner, label, np.array(epochs), mean, low, high, len(tables), teacher)] if epochs else []
+    return [Line(variant.cleaner, label, np.array(epochs), mean, low, high, len(tables), teacher, variant.settings)]
 
 
 def _by_epoch(record: Record, key: str) -> dict[int, float]:

@@ -17,7 +17,9 @@ LOOKS = {
     "cpc-awr": (VERMILION, "-"),
     "contrastive": (PURPLE, (0, (5, 1, 1, 1))),
 }
-OTHERS = ("#E69F00", "#000000", "#56B4E9", "#882255")  # of cleaners of somebody's own, in turn
+OTHERS = ("#E69F00", "#000000", "#56B4E9", "#882255")  # of cleaners of somebody's own and of other settings, in turn
+OTHER_DASHES = ((0, (3, 1, 1, 1, 1, 1)), (0, (6, 2)), "-")  # the next ones when all colours are used
+LEGEND = 6  # lines whose legend has room among them
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -78,7 +80,7 @@ def losses_figure(found: Sequence[Density], shares: dict[str, float | None], wor
     axes.set(xlabel="cross-entropy at the end of the warm-up", ylabel="density", xlim=(0, found[0].loss[-1]))
     axes.set_ylim(0, 1.2 * max(float(one.high.max()) for one in found))  # room for the legend
     axes.legend(loc="upper right")
-    band = "line: mean over classes; band: 95 % of them; differ: p < 0.05, Kolmogorov-Smirnov (at most 5 % by chance)"
+    band = "line: mean over classes; band: 95 % of them\ndiffer: p < 0.05, Kolmogorov-Smirnov (at most 5 % by chance)"
     return _captioned(figure, f"{words}\n{band}")
 
 
@@ -89,16 +91,20 @@ def lines_figure(panels: Sequence[tuple[str, Sequence[Line]]], warmup: int, word
     figure, grid = plt.subplots(1, len(panels), figsize=(width, 2.7), layout="constrained", squeeze=False)
     for axes, (name, lines) in zip(grid[0], panels):
         _panel(axes, name, lines, warmup)
-    grid[0][-1].legend(loc="best")
-    return _captioned(figure, words)
+    if max(len(lines) for _, lines in panels) > LEGEND:
+        figure.set_size_inches(width + 2, 2.7)
+        figure.legend(*grid[0][-1].get_legend_handles_labels(), loc="outside right upper")
+    else:
+        grid[0][-1].legend(loc="best")
+    several = any(line.seeds > 1 for _, lines in panels for line in lines)
+    return _captioned(figure, f"{words}\nline: mean over seeds; band: lowest to highest seed" if several else words)
 
 
 def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
     last = max(int(line.epochs[-1]) for line in lines)
-    own = list(dict.fromkeys(line.cleaner for line in lines if line.cleaner not in LOOKS))
-    looks = LOOKS | {name: (OTHERS[place % len(OTHERS)], (0, (3, 1, 1, 1, 1, 1))) for place, name in enumerate(own)}
+    looks = looks_of(lines)
     for line in lines:
-        colour, dashes = looks[line.cleaner]
+        colour, dashes = looks[line.cleaner, line.settings]
         style = {"color": colour, "linestyle": (0, (2, 2)) if line.teacher else dashes, "label": line.label}
         axes.plot(line.epochs, line.mean, **style, marker="o" if len(line.epochs) < 3 else None, markersize=3)
         if line.seeds > 1:
@@ -110,6 +116,16 @@ def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
         "warm-up", (warmup / 2, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points",
         ha="center", va="bottom", fontsize=6.5, color=GREY,
     )  # fmt: skip
+
+
+def looks_of(lines: Sequence[Line]) -> dict[tuple[str, str], tuple[str, Any]]:
+    """Colour and dashes by cleaner and settings; a cleaner of the paper with its usual settings always looks the same."""
+    looks: dict[tuple[str, str], tuple[str, Any]] = {(cleaner, ""): look for cleaner, look in LOOKS.items()}
+    own = [place for place in dict.fromkeys((line.cleaner, line.settings) for line in lines) if place not in looks]
+    for number, place in enumerate(own):
+        again, colour = divmod(number, len(OTHERS))
+        looks[place] = (OTHERS[colour], OTHER_DASHES[again % len(OTHER_DASHES)])
+    return looks
 
 
 def _captioned(figure: Any, words: str) -> Any:

@@ -152,12 +152,16 @@ def draw_lines(
         return
     drawn.files += drawings.save(drawings.lines_figure(panels, warmup, group.words), out / name)
     rows = [
-        (label, line.cleaner, "mixture" if line.teacher else "cleaner", str(epoch), *(f"{value:.6g}" for value in values))
+        (
+            *(label, line.cleaner, "mixture" if line.teacher else "cleaner", str(epoch)),
+            *(f"{value:.6g}" for value in values),
+            *(str(line.seeds), line.settings),
+        )
         for label, lines in panels
         for line in lines
         for epoch, *values in zip(line.epochs, line.mean, line.low, line.high)
     ]
-    header = ("measure", "cleaner", "what", "epoch", "mean_over_seeds", "lowest_seed", "highest_seed")
+    header = ("measure", "cleaner", "what", "epoch", "mean_over_seeds", "lowest_seed", "highest_seed", "seeds", "other_settings")
     _write(drawn, out / f"{name}.csv", header, rows)
 
 
