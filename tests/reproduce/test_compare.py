@@ -3,10 +3,13 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from labelsieve.errors import UsageError
 from labelsieve.reproduce.compare import compare_runs, short_names
 from labelsieve.reproduce.compare_page import compare_page
+from runs.tiny import pictures, tiny_config, whole
 
 
 @pytest.mark.parametrize(
@@ -31,3 +34,22 @@ def test_the_page_has_two_narrow_tables_of_numbers(swept: Path) -> None:
     assert headers[0] == ["run", "epochs", "last", "mean of last 10", "best", "95 % interval"]
     assert headers[1] == ["run", "against the first", "AUC"]
     assert "gmm-agn is what the others are held against" in text
+
+
+def test_a_run_looks_alike_in_both_charts_and_the_auc_is_explained(swept: Path) -> None:
+    """Plain training comes first and has no division to draw."""
+    text = compare_page(compare_runs([swept / "runs" / f"stripes+{name}" / "seed0" for name in ("ce", "gmm-agn", "cpc-awr")]))
+    charts = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    looks = [set(re.findall(r'class="mark (s\d)"', chart)) for chart in charts]
+    assert {"s0", "s1", "s2"} in looks and {"s1", "s2"} in looks and {"s0", "s1"} not in looks
+    assert "By prototypes in runs that have them, else by the mixture" in text and "AUC: how well" in text
+
+
+def test_a_run_without_test_pictures_and_a_sweep_are_named(tmp_path: Path, swept: Path) -> None:
+    first = swept / "runs" / "stripes+cpc-awr" / "seed0"
+    np.savez(tmp_path / "data.npz", **{name: array for name, array in pictures().items() if not name.startswith("test_")})
+    untested = whole(tmp_path / "run", tiny_config(f"arrays:{tmp_path / 'data.npz'}")).folder.path
+    with pytest.raises(UsageError, match="trained without test pictures"):
+        compare_runs([first, untested])
+    with pytest.raises(UsageError, match="this is a sweep of `labelsieve reproduce`; name runs in it"):
+        compare_runs([first, swept])

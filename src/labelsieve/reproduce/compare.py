@@ -41,7 +41,7 @@ def compare_runs(paths: Sequence[Path], seed: int = 0) -> list[Compared]:
     if twice:
         raise UsageError(f"{twice[0]}: named twice; name each run once")
     folders = [RunFolder.open(path) for path in paths]
-    answers = [read_answers(folder) for folder in folders]
+    answers = [_answers(folder) for folder in folders]
     _check_same(paths, answers)
     first = answers[0].right
     names = short_names(paths)
@@ -49,6 +49,15 @@ def compare_runs(paths: Sequence[Path], seed: int = 0) -> list[Compared]:
         _compared(name, folder, one, None if place == 0 else paired_bootstrap(first, one.right, seed))
         for place, (name, folder, one) in enumerate(zip(names, folders, answers))
     ]
+
+
+def _answers(folder: RunFolder) -> Answers:
+    done = any(folder.checkpoints.glob("epoch-*-done"))
+    if done and not folder.predictions.is_file() and final(read_record(folder)) is None:
+        raise UsageError(
+            f"{folder.path}: trained without test pictures, so there is nothing to pair; train it again with some, say --val PATH"
+        )
+    return read_answers(folder)
 
 
 def _check_same(paths: Sequence[Path], answers: Sequence[Answers]) -> None:

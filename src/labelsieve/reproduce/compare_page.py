@@ -1,6 +1,7 @@
 """Compared runs go in, one HTML page comes out: numbers, intervals, curves, and the settings that differ."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from labelsieve.report.charts import Curve, line_chart
@@ -14,8 +15,10 @@ EXPLAINED = (
     "keeps; the difference of that model to the first run's has one by a bootstrap (95 %), paired picture by picture. Both say "
     "how much the draw of test pictures may matter and nothing about another seed. Each difference is looked at alone: of twenty "
     "that are chance, one will seem clear. Best is chosen on the test set: go by last. The mean of the last 10 epochs leaves the "
-    "warm-up out; of fewer, it says of how many."
+    "warm-up out; of fewer, it says of how many. AUC: how well wrong labels are told from right ones at the end (0.5: as chance "
+    "does), by the mixture of losses and by prototypes, mean of both networks."
 )
+RANKED = "By prototypes in runs that have them, else by the mixture of losses; mean of both networks. 0.5 is as chance does."
 
 
 def row_of(run: Compared) -> list[str]:
@@ -37,7 +40,7 @@ def compare_page(runs: Sequence[Compared]) -> str:
     sections = [
         Section("Numbers", _numbers(runs) + paragraph(EXPLAINED, "note")),
         Section("Accuracy, epoch by epoch", _chart("Accuracy on test pictures", "percent right", _accuracies(runs))),
-        Section("Telling wrong labels from right ones", _chart("Ranking of wrong labels", "AUC", _aucs(runs))),
+        Section("Telling wrong labels from right ones", _chart("Ranking of wrong labels", "AUC", _aucs(runs), RANKED)),
         Section("Settings that differ", _settings(runs)),
     ]
     return page("Runs side by side", _lead(runs), [section for section in sections if section.body])
@@ -73,12 +76,15 @@ def _curve(run: Compared, value: Callable[[dict[str, Any]], float | None]) -> Cu
     return Curve(run.name, [line["epoch"] for line in lines], [value(line) for line in lines])
 
 
-def _chart(title: str, unit: str, curves: Sequence[Curve]) -> str:
-    drawn = [curve for curve in curves if any(value is not None for value in curve.y)][:MOST]
+def _chart(title: str, unit: str, curves: Sequence[Curve], words: str = "") -> str:
+    """A run looks alike in all charts, also where others have nothing to draw."""
+    own = [replace(curve, series=place) for place, curve in enumerate(curves)]
+    drawn = [curve for curve in own if any(value is not None for value in curve.y)]
     if not drawn:
         return ""
-    more = f"Only the first {MOST} runs are drawn." if len(curves) > MOST else ""
-    return figure(lambda width: line_chart(drawn, title=title, x_label="epoch", y_label=unit, width=width), more)
+    more = f"Only the first {MOST} runs are drawn." if len(drawn) > MOST else ""
+    caption = " ".join(part for part in (words, more) if part)
+    return figure(lambda width: line_chart(drawn[:MOST], title=title, x_label="epoch", y_label=unit, width=width), caption)
 
 
 def _settings(runs: Sequence[Compared]) -> str:

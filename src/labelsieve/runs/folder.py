@@ -93,6 +93,8 @@ class RunFolder:
         folder = cls(path)
         if not path.is_dir():
             raise UsageError(f"{path}: there is no run folder; start one with `labelsieve train DATA --out {path}`")
+        if (path / "sweep.json").is_file():
+            raise UsageError(f"{path}: this is a sweep of `labelsieve reproduce`; name runs in it: {path}/runs/NAME/seedN")
         if not folder.config.is_file():
             raise ToolError(f"{path}: config.yaml is missing, so this is no run folder or it was half deleted; start a new run")
         return folder
