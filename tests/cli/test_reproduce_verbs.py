@@ -102,11 +102,33 @@ def test_a_table_without_its_data_says_what_it_needs(tmp_path: Path, shell: Shel
         (("table3", "somewhere"), "takes no run folders"),
         (("table3", "--budget", "soon", "--speed", "none.json"), "bench --json"),
         (("figures", "nowhere"), "there is no run folder"),
+        (("figures", "nowhere", "--dry-run"), "--dry-run is for tables that are to be run"),
+        (("prototypes", "nowhere", "--seeds", "2"), "--seeds is for tables that are to be run"),
+        (("table3", "--speed", "none.json"), "--speed is what --budget and --dry-run plan with"),
+        (("table3", "--dry-run", "--limit", "0"), "--limit"),
+        (("table3", "--time-limit", "soon"), "is no duration"),
     ],
 )
 def test_wrong_use_is_named(tmp_path: Path, shell: Shell, words: tuple[str, ...], said: str) -> None:
     answer = shell("reproduce", *words, "--out", tmp_path / "sweep")
     assert answer.code in (1, 2) and said in answer.err, answer.err
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_files_keep_cells_that_were_run_before_and_the_command_tells_all(tmp_path: Path, shell: Shell, source: str) -> None:
+    out = tmp_path / "sweep"
+    command = ("reproduce", "tiny", "--seeds", 1, "--out", out, "--data", source, "--cells")
+    other = shell(*command, "gmm-agn", "--epochs", 2, "--set", "cleaning.tau=0.6")
+    assert other.code == 0, other.err
+    before = (out / "tiny.csv").read_text().splitlines()
+    assert len(before) == 2
+    answer = shell(*command, "cpc-awr")
+    assert answer.code == 0 and "gmm-agn" not in answer.out.partition("A tiny table")[2], answer.err
+    after, text = (out / "tiny.csv").read_text().splitlines(), (out / "tiny.md").read_text()
+    assert after[:2] == before and len(after) == 3
+    assert "--epochs 2 --set cleaning.tau=0.6`" in text and text.count("SET: cleaning.tau=0.6") == 2
+    measured = shell("reproduce", "prototypes", out)  # of the run that has some
+    assert measured.code == 0 and measured.out.count("(of 1)") == 2, measured.out + measured.err
 
 
 def test_prototypes_of_a_run_are_measured(shell: Shell, finished: Path) -> None:

@@ -75,6 +75,16 @@ def test_marks_say_what_is_missing_short_or_small(tmp_path: Path, source: str, s
         assert "SHORT: 2 of 3 epochs" in short.mark and "SUBSET: 30 of 48 pictures" in short.mark
 
 
+def test_what_was_set_otherwise_is_marked(source: str, swept: Path) -> None:
+    wanted = tasks(source, swept, 2, ["cpc-awr"], Settings(sets=("cleaning.tau=0.6", "data.test_limit=5")))
+    assert wanted[0].other_settings == ["cleaning.tau=0.6", "data.test_limit=5"]
+    one = result(table().cells[2], wanted)
+    assert one.mark == "SET: cleaning.tau=0.6, data.test_limit=5" and one.is_other
+    assert "1 of them in runs shorter, smaller or set otherwise" in as_page(table(), [one], "command", "version")
+    plain = result(table().cells[2], tasks(source, swept, 2, ["cpc-awr"]))
+    assert plain.mark == "" and not plain.is_other
+
+
 def test_a_measure_that_the_runs_lack_is_said(source: str, swept: Path) -> None:
     cell = table().cells[1]
     wanted = tasks(source, swept, cleaners=["gmm-agn"])
@@ -94,5 +104,6 @@ def test_markdown_csv_and_html_have_the_same_numbers(tmp_path: Path, source: str
         assert one.best is not None and one.best.std is not None
         assert float(row["best"]) == pytest.approx(one.best.mean, abs=1e-4) and row["seeds"] == "2"
         said = f"{one.best.mean:.2f} ± {one.best.std:.2f}"
-        assert f"| {one.cell.row} | stripes | 90.00 ± 0.50 | {said} |" in text and said in page
+        assert f"| {one.cell.row} | stripes | 90.00 ± 0.50 | {said} |" in text
+        assert said.replace(" ", "\N{NO-BREAK SPACE}") in page  # no line ends between a mean and its deviation
     assert len(rows) == 3 and "labelsieve reproduce tiny" in places[0].read_text()

@@ -31,7 +31,7 @@ def reproduce(
     ] = None,
     pretrained: Annotated[Path | None, typer.Option(help="ImageNet weights of ResNet-50, for Clothing1M.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Shorter runs than the paper's; the tables say so.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size; the tables say so.")] = None,
+    limit: Annotated[int | None, typer.Option(min=2, help="Train on a fixed subset of this size; the tables say so.")] = None,
     settings: Settings = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show commands, data and time; run nothing.")] = False,
@@ -55,6 +55,20 @@ def reproduce(
     from labelsieve.errors import UsageError, suggest
     from labelsieve.reproduce.paper import TABLES
 
+    of_tables: dict[str, object] = {
+        "--cells": cells,
+        "--seeds": seeds,
+        "--data": data,
+        "--pretrained": pretrained,
+        "--epochs": epochs,
+    }
+    of_tables |= {"--limit": limit, "--set": settings, "--device": device, "--dry-run": dry_run, "--budget": budget}
+    of_tables |= {"--speed": speed, "--time-limit": time_limit, "--any-version": any_version}
+    given = [name for name, value in of_tables.items() if value]
+    if given and (what == "figures" or (runs and what == "prototypes")):
+        raise UsageError(f"{what} of runs that are there: {given[0]} is for tables that are to be run; leave it out")
+    if speed and not budget and not dry_run:
+        raise UsageError("--speed is what --budget and --dry-run plan with; give one of them, or leave it out")
     if what == "figures":
         from labelsieve.cli.drawing import draw
 

@@ -9,35 +9,38 @@ from pathlib import Path
 from rich.table import Table as Grid
 
 from labelsieve.cli.planning import Asked, Planned, planned, say_time
-from labelsieve.errors import UsageError
-from labelsieve.reproduce.cells import Table
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.reproduce.cells import Job, Table
+from labelsieve.reproduce.figure_files import folders_in
 from labelsieve.reproduce.held import held
 from labelsieve.reproduce.results import CellResult, Final, final, result
 from labelsieve.reproduce.sweep import Report, Sweep, check, open_sweep, work
 from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
-from labelsieve.reproduce.tasks import Task
+from labelsieve.reproduce.tasks import Task, refuse_other_settings, tasks_for
 from labelsieve.runs.findings import read_record
-from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.train import Progress, Run
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration
 from labelsieve.terminal.looking import Looking
 from labelsieve.terminal.progress import Stopper, follow
 
+MEASURED = ("prototypes", "both")
+
 
 def carry_out(asked: Asked) -> int:
     """Run or resume what is missing, then write the table. The exit code: 1 where a cell failed, a signal's where one came."""
+    clock = Deadline(parse_duration(asked.time_limit) if asked.time_limit else None)
     plan = planned(asked)
     whole = {asked.table.name: plan.plan} if asked.budget else {}
     sweep = open_sweep(asked.out, plan.settings, whole, asked.any_version)
     check(plan.tasks)
     if asked.budget or plan.dropped:
         say_time(plan)
-    clock = Deadline(parse_duration(asked.time_limit) if asked.time_limit else None)
+    clock.begin()
     with Looking().shown() as watch:
         report = work(sweep, plan.tasks, clock.train, watch, clock.time_left)
     say_report(report)
-    results = write_results(sweep, asked.table, plan, report)
+    results = write_results(sweep, asked, plan, report)
     say_results(asked.table, results)
     return 1 if report.failed else clock.exit_code if report.stopped else 0
 
@@ -46,9 +49,13 @@ class Deadline:
     """Trains runs one after the other within one time limit."""
 
     def __init__(self, limit: float | None) -> None:
-        self.ends = None if limit is None else time.monotonic() + limit
+        self.limit = limit
         self.exit_code = 0
         self.opening = 0.0  # the longest time from a run's opening to the end of its first epoch
+        self.begin()
+
+    def begin(self) -> None:
+        self.ends = None if self.limit is None else time.monotonic() + self.limit
 
     def left(self) -> float | None:
         return None if self.ends is None else self.ends - time.monotonic()
@@ -83,15 +90,38 @@ def say_report(report: Report) -> None:
         console.print("stopped; the same command goes on where it stopped")
 
 
-def write_results(sweep: Sweep, table: Table, plan: Planned, report: Report) -> list[CellResult]:
-    """Under a lock, so that of two processes that end together the later one reads what the earlier finished."""
+def write_results(sweep: Sweep, asked: Asked, plan: Planned, report: Report) -> list[CellResult]:
+    """The files have every cell that was asked for or that has runs in the sweep; those that were asked for come back.
+
+    Under a lock, so that of two processes that end together the later one reads what the earlier finished.
+    """
     with held(sweep.lock("tables"), wait=True):
-        by_job = {cell.job.name: [task for task in plan.tasks if task.job == cell.job] for cell in plan.cells}
-        results = [result(cell, by_job[cell.job.name], report.failed) for cell in plan.cells]
-        command = " ".join(shlex.quote(word) for word in ("labelsieve", *sys.argv[1:]))
-        for place in write_table(sweep.path, table, results, command, made_with(plan.tasks)):
+        tasks = [*plan.tasks, *begun_before(asked, plan)]
+        by_job = {task.job.name: [one for one in tasks if one.job == task.job] for task in tasks}
+        results = [result(cell, by_job[cell.job.name], report.failed) for cell in asked.table.cells if cell.job.name in by_job]
+        as_begun = plan.settings.words if asked.settings is None else []  # the command tells all, of a sweep gone on with, too
+        command = " ".join(shlex.quote(word) for word in ("labelsieve", *sys.argv[1:], *as_begun))
+        for place in write_table(sweep.path, asked.table, results, command, made_with(tasks)):
             console.print(f"written: {place}")
-    return results
+    return [one for one in results if one.cell in plan.cells]
+
+
+def begun_before(asked: Asked, plan: Planned) -> list[Task]:
+    """Runs that the sweep has of other cells of the table; not those that another command made otherwise."""
+    jobs = [job for job in asked.table.jobs if job not in {task.job for task in plan.tasks}]
+    return [task for job in jobs for task in _begun(job, asked, plan)]
+
+
+def _begun(job: Job, asked: Asked, plan: Planned) -> list[Task]:
+    names = [place.parent.name[4:] for place in asked.out.glob(f"runs/{job.name}/seed*/config.yaml")]
+    seeds = sorted(int(name) for name in names if name.isdigit())
+    try:
+        tasks = tasks_for([job], seeds, plan.settings, asked.places, asked.out)
+        for task in tasks:
+            refuse_other_settings(task)
+    except (ToolError, UsageError):
+        return []
+    return tasks
 
 
 def made_with(tasks: Sequence[Task]) -> str:
@@ -106,13 +136,13 @@ def say_results(table: Table, results: Sequence[CellResult]) -> None:
     shown = ("method", "data", "paper", "best", "last", "mark")  # the files have the rest; terminals are narrow
     grid = Grid(title=table.title, title_justify="left", box=None, pad_edge=False)
     for name in shown:
-        grid.add_column(name, justify="left" if name in ("method", "data", "mark") else "right")
+        grid.add_column(name, justify="left" if name in ("method", "data", "mark") else "right", overflow="fold")
     for one in results:
         cells = dict(zip(HEADER, cells_of(one)))
         grid.add_row(*(cells[name] for name in shown))
     console.print(grid)
-    if any("SHORT" in one.mark or "SUBSET" in one.mark for one in results):
-        console.print("SHORT and SUBSET: shorter or smaller runs than the paper's; these numbers do not reproduce it.")
+    if any(one.is_other for one in results):
+        console.print("SHORT, SUBSET, SET: shorter, smaller or other runs than the paper's; these numbers do not reproduce it.")
 
 
 def _three(one: Final | None) -> str:
@@ -128,10 +158,12 @@ def say_prototypes(runs: Sequence[Path]) -> None:
     for name in ("prototypes", "both networks", "run"):
         grid.add_column(name, justify="left" if name == "run" else "right", overflow="fold")
     for path in runs:
-        record = read_record(RunFolder.open(path))
-        found = [final(record, f"accuracy.{name}") for name in ("prototypes", "both")]
-        if found[0] is None:
+        folders = folders_in([path])
+        found = {folder.path: [final(read_record(folder), f"accuracy.{name}") for name in MEASURED] for folder in folders}
+        known = {place: finals for place, finals in found.items() if finals[0] is not None}  # of a sweep, some have prototypes
+        if not known:
             raise UsageError(f"{path}: no accuracy of prototypes was measured; its cleaner has none, or it has no test pictures")
-        grid.add_row(*(_three(one) for one in found), str(path))
+        for place, finals in known.items():
+            grid.add_row(*(_three(one) for one in finals), str(place))
     console.print(grid)
     console.print("The paper: 78.44 on WebVision's first 50 classes.")

@@ -53,6 +53,11 @@ class CellResult:
     tail_epochs: int = TAIL  # the fewest that any seed's mean is of
 
     @property
+    def is_other(self) -> bool:
+        """Was it shorter, smaller or set otherwise than the paper's?"""
+        return any(word in self.mark for word in ("SHORT:", "SUBSET:", "SET:"))
+
+    @property
     def difference(self) -> float | None:
         """Best minus the paper's number, for both are chosen on the test set."""
         return None if self.best is None or self.cell.paper is None else self.best.mean - self.cell.paper
@@ -111,6 +116,8 @@ def _marks(cell: Cell, tasks: Sequence[Task], measured: int, done: int, failed: 
         marks.append(f"SHORT: {epochs_of(config)} of {cell.job.epochs} epochs")
     if config.data.limit is not None and config.data.limit < cell.job.samples:
         marks.append(f"SUBSET: {config.data.limit:,} of {cell.job.samples:,} pictures")
+    if tasks[0].other_settings:
+        marks.append(f"SET: {', '.join(tasks[0].other_settings)}")
     return marks
 
 

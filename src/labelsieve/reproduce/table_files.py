@@ -21,8 +21,8 @@ EXPLAINED = (
     "Accuracy in percent on test pictures, both networks together unless a row says otherwise. Ours: mean ± standard deviation "
     "over seeds. Best is the best epoch, chosen on the test set as the paper's protocol has it, so it flatters: go by last. "
     "Difference: best minus the paper's. The mean of the last 10 epochs leaves the warm-up out; of fewer, it says of "
-    "how many. Minutes: of one run, its warm-up included. Runs marked SHORT or SUBSET are "
-    "shorter or smaller than the paper's, and their numbers are not a reproduction of it."
+    "how many. Minutes: of one run, its warm-up included. Runs marked SHORT, SUBSET or SET are "
+    "shorter, smaller or set otherwise than the paper's, and their numbers are not a reproduction of it."
 )
 
 
@@ -97,7 +97,7 @@ def _number(value: float | None) -> str:
 
 
 def as_page(spec: Table, results: Sequence[CellResult], command: str, made_with: str) -> str:
-    shown = [[cell or None for cell in cells_of(result)] for result in results]
+    shown = [[_unbroken(cell, place) or None for place, cell in enumerate(cells_of(result))] for result in results]
     # Two tables, for one of eleven columns fits no page.
     numbers = table(("cell", *HEADER[2:7]), [[f"{row[0]}, {row[1]}", *row[2:7]] for row in shown])
     runs = table(("cell", *HEADER[7:]), [[f"{row[0]}, {row[1]}", *row[7:]] for row in shown], words=(0, 4))
@@ -112,11 +112,17 @@ def as_page(spec: Table, results: Sequence[CellResult], command: str, made_with:
     return page(spec.title, spec.note or lead(results), sections)
 
 
+def _unbroken(text: str, column: int) -> str:
+    """A number keeps its deviation, and a count its whole, on one line; a mean may part from what it is of."""
+    kept = text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+    return kept.replace(" of ", "\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}") if HEADER[column] in ("seeds", "epochs") else kept
+
+
 def lead(results: Sequence[CellResult]) -> str:
     done = sum(result.seeds > 0 for result in results)
-    short = sum("SHORT" in result.mark or "SUBSET" in result.mark for result in results)
+    other = sum(result.is_other for result in results)
     words = f"{done} of {len(results)} cells measured"
-    return f"{words}, {short} of them in runs shorter or smaller than the paper's." if short else f"{words}."
+    return f"{words}, {other} of them in runs shorter, smaller or set otherwise than the paper's." if other else f"{words}."
 
 
 def grid(results: Sequence[CellResult]) -> tuple[list[str], list[list[str | None]]]:

@@ -31,6 +31,12 @@ class Settings:
     limit: int | None = None
     sets: tuple[str, ...] = ()  # key=value
 
+    @property
+    def words(self) -> list[str]:
+        """As one would type them; a length that --budget chose has no option."""
+        pairs = [("--epochs", self.epochs), ("--limit", self.limit), *(("--set", pair) for pair in self.sets)]
+        return [str(word) for pair in pairs if pair[1] is not None for word in pair]
+
     def epochs_of(self, job: Job) -> int:
         return self.epochs or max(1, round(self.share * (job.length or job.epochs)))
 
@@ -65,6 +71,13 @@ class Task:
     @property
     def begun(self) -> bool:
         return self.folder.config.exists()
+
+    @property
+    def other_settings(self) -> list[str]:
+        """What a sweep was told with --set, as key=value; lengths and limits are said elsewhere."""
+        own = {full_key(key): value for key, value in self.job.options}
+        besides = ("training.epochs", "data.limit", *ELSEWHERE)
+        return [f"{key}={value}" for key, value in self.options if key not in besides and own.get(key, self) != value]
 
     def command(self) -> str:
         """The same run, as one would start it by hand."""
