@@ -8,7 +8,7 @@ import pytest
 
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.compare import compare_runs, short_names
-from labelsieve.reproduce.compare_page import compare_page
+from labelsieve.reproduce.compare_page import BESIDE, compare_page
 from runs.tiny import pictures, tiny_config, whole
 
 
@@ -53,3 +53,15 @@ def test_a_run_without_test_pictures_and_a_sweep_are_named(tmp_path: Path, swept
         compare_runs([first, untested])
     with pytest.raises(UsageError, match="this is a sweep of `labelsieve reproduce`; name runs in it"):
         compare_runs([first, swept])
+
+
+def test_settings_of_many_runs_are_listed_by_value(swept: Path) -> None:
+    """A column for each of six runs would break words letter by letter."""
+    paths = [swept / "runs" / f"stripes+{name}" / f"seed{seed}" for name in ("ce", "gmm-agn", "cpc-awr") for seed in (0, 1)]
+    text = compare_page(compare_runs(paths))
+    rows = [re.findall(r"<t[hd][^>]*>(?:<span>)?([^<]*)", row) for row in re.findall(r"<tr.*?</tr>", text, re.DOTALL)]
+    assert len(paths) > BESIDE and ["setting", "value", "runs"] in rows
+    assert ["method", "cpc", "the other 4"] in rows and ["method", "ce", "ce/seed0, ce/seed1"] in rows
+    assert ["seed", "1", "ce/seed1, gmm-agn/seed1, cpc-awr/seed1"] in rows
+    few = compare_page(compare_runs(paths[:BESIDE]))
+    assert ">setting</th>" in few and ">value</th>" not in few

@@ -9,6 +9,7 @@ from labelsieve.report.page import Section, figure, page, paragraph, table
 from labelsieve.reproduce.compare import Compared, differing_settings
 
 HEADER = ("run", "epochs", "last", "mean of last 10", "best", "95 % interval", "against the first", "AUC")
+BESIDE = 4  # runs whose settings fit beside each other
 MOST = 12  # lines in a chart that can still be told apart
 EXPLAINED = (
     "Accuracy in percent on the same test pictures. The interval (95 %, Wilson's) is of the accuracy of the model that the run "
@@ -91,5 +92,18 @@ def _settings(runs: Sequence[Compared]) -> str:
     found = differing_settings(runs)
     if not found:
         return paragraph("None: the runs differ in nothing that was set.")
-    columns = range(len(runs) + 1)
-    return table(("setting", *(run.name for run in runs)), [[key, *values] for key, values in found.items()], words=columns)
+    if len(runs) <= BESIDE:
+        columns = range(len(runs) + 1)
+        return table(("setting", *(run.name for run in runs)), [[key, *values] for key, values in found.items()], words=columns)
+    return table(("setting", "value", "runs"), _by_value(found, [run.name for run in runs]), words=range(3))
+
+
+def _by_value(found: dict[str, list[str]], names: Sequence[str]) -> list[list[str | None]]:
+    """A row for each value with the runs that have it; what most have comes first and is not listed run by run."""
+    rows: list[list[str | None]] = []
+    for key, values in found.items():
+        by_value = {value: [name for name, one in zip(names, values) if one == value] for value in values}
+        for value, runs in sorted(by_value.items(), key=lambda pair: -len(pair[1])):
+            rest = len(runs) > len(names) / 2
+            rows.append([key, value, f"the other {len(runs)}" if rest else ", ".join(runs)])
+    return rows
