@@ -81,6 +81,19 @@ def test_runs_with_other_settings_are_no_seeds(tmp_path: Path, swept: Path) -> N
     assert len(set(labels)) == len(labels) == 4 and any(label.endswith(", tau 0.6") for label in labels)
 
 
+def test_files_of_one_name_in_two_folders_are_two_data_sets(tmp_path: Path, swept: Path) -> None:
+    folders = folders_in([swept / "runs" / "stripes+cpc-awr" / "seed0"])
+    for place in ("one", "two"):
+        shutil.copytree(folders[0].path, tmp_path / place)
+        folders.append(RunFolder.open(tmp_path / place))
+        folders[-1].write_config(override(folders[-1].read_config(), {"data.source": f"arrays:/data/{place}/mine.npz"}))
+    names = [group.name for group in groups_of(folders)]
+    assert names == ["arrays-stripes-sym30", "arrays-data-one-mine-sym30", "arrays-data-two-mine-sym30"]
+    for folder in folders[1:]:
+        folder.write_config(override(folder.read_config(), {"data.source": f"cifar10:/data/{folder.path.name}"}))
+    assert [group.name for group in groups_of(folders[1:])] == ["cifar10-sym30"]  # the same wherever it lies
+
+
 def test_settings_that_a_seed_may_differ_in_exist() -> None:
     assert set(dotted_keys()) >= OF_A_RUN
 

@@ -65,12 +65,16 @@ def folders_in(paths: Sequence[Path]) -> list[RunFolder]:
 
 
 def groups_of(folders: Sequence[RunFolder]) -> list[Group]:
+    """Files of one name in two folders are two data sets, and then named with their folders."""
+    records = [(folder, record) for folder in folders if (record := read_record(folder)).metrics]
+    places: dict[str, set[str]] = {}
+    for _, record in records:
+        places.setdefault(_name(record.config.data), set()).add(_own_place(record.config.data))
     groups: dict[str, Group] = {}
-    for folder in folders:
-        record = read_record(folder)
-        if not record.metrics:
-            continue
+    for folder, record in records:
         name = _name(record.config.data)
+        if len(places[name]) > 1:
+            name = _name(record.config.data, whole=True)
         group = groups.setdefault(name, Group(name, [], []))
         group.folders.append(folder)
         group.records.append(record)
@@ -79,12 +83,19 @@ def groups_of(folders: Sequence[RunFolder]) -> list[Group]:
     return list(groups.values())
 
 
-def _name(data: DataConfig) -> str:
-    """`cifar100-sym90` of a named set, `arrays-stripes-sym30` of a file; fit for a file's name."""
+def _own_place(data: DataConfig) -> str:
+    """Where somebody's own data lie; "" of a named set, which is the same wherever it lies."""
     source, _, place = data.source.partition(":")
+    return "" if source in PAPER or source == "digits" else str(Path(place).absolute())
+
+
+def _name(data: DataConfig, whole: bool = False) -> str:
+    """`cifar100-sym90` of a named set, `arrays-stripes-sym30` of a file (or its `whole` path); fit for the name of a file."""
+    source = data.source.partition(":")[0]
     kind, _, rate = data.noise.partition(":")
     share = f"{100 * float(rate):g}" if rate.replace(".", "", 1).isdigit() else Path(rate).stem
-    own = () if source in PAPER or source == "digits" else (Path(place).stem,)
+    place = Path(_own_place(data))
+    own = (*place.parent.parts[1:], place.stem) if whole else (place.stem,)
     name = "-".join(word for word in (source, *own, f"{kind}{share}" if kind != "none" else "") if word)
     return "".join(sign if sign.isalnum() or sign in "-._" else "-" for sign in name)
 
