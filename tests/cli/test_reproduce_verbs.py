@@ -100,7 +100,10 @@ def test_a_table_without_its_data_says_what_it_needs(tmp_path: Path, shell: Shel
         (("table3", "--data", "imagenet:/x"), "write NAME:PATH"),
         (("table3", "--dry-run", "--speed", "none.json"), "bench --json"),
         (("table3", "somewhere"), "takes no run folders"),
-        (("table3", "--budget", "soon", "--speed", "none.json"), "bench --json"),
+        (("table3", "--budget", "9m", "--speed", "none.json"), "bench --json"),
+        (("table3", "--budget", "soon", "--speed", "none.json"), "is no duration"),  # before speeds are looked at or measured
+        (("table3", "--dry-run", "--set", "seed=5"), "--seeds N"),
+        (("table3", "--dry-run", "--set", "data.source=digits"), "--data NAME:PATH"),
         (("figures", "nowhere"), "there is no run folder"),
         (("figures", "nowhere", "--dry-run"), "--dry-run is for tables that are to be run"),
         (("prototypes", "nowhere", "--seeds", "2"), "--seeds is for tables that are to be run"),
@@ -127,6 +130,9 @@ def test_files_keep_cells_that_were_run_before_and_the_command_tells_all(tmp_pat
     after, text = (out / "tiny.csv").read_text().splitlines(), (out / "tiny.md").read_text()
     assert after[:2] == before and len(after) == 3
     assert "--epochs 2 --set cleaning.tau=0.6`" in text and text.count("SET: cleaning.tau=0.6") == 2
+    made = json.loads((out / "runs" / "stripes+cpc-awr" / "seed0" / "environment.json").read_text())
+    commit = f" (commit {made['commit'][:7]}" if "commit" in made else ", "
+    assert f"labelsieve {made['labelsieve']}{commit}" in text and "1 threads" not in text
     measured = shell("reproduce", "prototypes", out)  # of the run that has some
     assert measured.code == 0 and measured.out.count("(of 1)") == 2, measured.out + measured.err
 

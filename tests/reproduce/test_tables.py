@@ -81,6 +81,9 @@ def test_what_was_set_otherwise_is_marked(source: str, swept: Path) -> None:
     one = result(table().cells[2], wanted)
     assert one.mark == "SET: cleaning.tau=0.6, data.test_limit=5" and one.is_other
     assert "1 of them in runs shorter, smaller or set otherwise" in as_page(table(), [one], "command", "version")
+    as_it_is = "training.lr_drop=0.60"  # of the job itself, written otherwise
+    assert dict(wanted[0].job.options)["training.lr_drop"] == 0.6
+    assert tasks(source, swept, 2, ["cpc-awr"], Settings(sets=(as_it_is,)))[0].other_settings == []
     plain = result(table().cells[2], tasks(source, swept, 2, ["cpc-awr"]))
     assert plain.mark == "" and not plain.is_other
 

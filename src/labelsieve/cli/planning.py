@@ -16,6 +16,7 @@ from labelsieve.reproduce.speed import H200, TINY, Speed, from_bench, from_runs,
 from labelsieve.reproduce.sweep import read_sweep, refuse_other_sweep
 from labelsieve.reproduce.tasks import NEEDS_PATH, Places, Settings, Task, lacks, tasks_for
 from labelsieve.runs.lengths import epochs_of
+from labelsieve.runs.resolve import parse_settings
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration, say_duration
 
@@ -29,6 +30,8 @@ DATA = {
     "(apt-get install dataset-fashion-mnist); elsewhere --data fashion-mnist:PATH with the four idx files",
     "digits": "digits: inside scikit-learn",
 }
+# What a sweep says of each run, whatever --set says, and where to say it.
+OF_THE_SWEEP = {"seed": "--seeds N, for seeds 0 to N - 1", "data.source": "--data NAME:PATH"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ class Asked:
     def settings(self) -> Settings | None:
         """None where nothing was said: then a sweep goes on as it was begun."""
         sets = tuple(absolute_noise(pair) for pair in self.sets)
+        for key in parse_settings(sets):
+            if key in OF_THE_SWEEP:
+                raise UsageError(f"--set {key}=...: a sweep sets that itself; use {OF_THE_SWEEP[key]}")
         return Settings(self.epochs, 1.0, self.limit, sets) if self.epochs or self.limit or sets else None
 
     @property
@@ -94,6 +100,7 @@ class Planned:
 
 def planned(asked: Asked) -> Planned:
     """Also with a budget: then what fits it. A sweep that was planned before goes on as planned."""
+    budget = None if asked.budget is None else parse_duration(asked.budget)  # before any speed is measured
     sweep = read_sweep(asked.out, asked.any_version)
     settings = asked.settings or (sweep.settings if sweep else Settings())
     cells, before = chosen(asked.table, asked.cells), sweep.plan.get(asked.table.name) if sweep else None
@@ -110,14 +117,14 @@ def planned(asked: Asked) -> Planned:
         kept = [cell for cell in cells if cell.job in jobs]
         return Planned(kept, make(jobs, settings), settings, seeds, dropped, speeds_for(asked, make(jobs, settings)))
     speeds = speeds_for(asked, make(jobs, settings))
-    if asked.budget is None:
+    if budget is None:
         return Planned(cells, make(jobs, settings), settings, seeds, [], speeds)
     if sweep:
         raise UsageError(
             f"{asked.out}: this sweep was begun without a budget for {asked.table.name}; leave --budget out, or another --out"
         )
     lacking = _beside_named_data(make(jobs, settings)) if asked.data else ()
-    found = fit([job for job in jobs if job not in lacking], settings, make, speeds, parse_duration(asked.budget))
+    found = fit([job for job in jobs if job not in lacking], settings, make, speeds, budget)
     kept = [cell for cell in cells if cell.job in found.jobs]
     return Planned(kept, make(found.jobs, found.settings), found.settings, seeds, found.dropped, speeds, lacking)
 

@@ -3,8 +3,9 @@
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table as Grid
 
@@ -125,11 +126,18 @@ def _begun(job: Job, asked: Asked, plan: Planned) -> list[Task]:
 
 
 def made_with(tasks: Sequence[Task]) -> str:
-    """Versions and devices of the runs that are done."""
+    """Versions, commits and devices of the runs that are done."""
     facts = [read_record(task.folder).environment for task in tasks if task.done]
-    versions = sorted({f"labelsieve {one.get('labelsieve')}" for one in facts})
-    devices = sorted({f"{one.get('device')}, {one.get('threads')} threads" for one in facts})
+    versions = sorted({f"labelsieve {one.get('labelsieve')}{_commit(one)}" for one in facts})
+    devices = sorted({f"{one.get('device')}, {one.get('threads')} thread{'s' * (one.get('threads') != 1)}" for one in facts})
     return f"{' and '.join(versions)}, {' and '.join(devices)}" if facts else "no run is done yet"
+
+
+def _commit(facts: Mapping[str, Any]) -> str:
+    """Of a run from a git checkout: a version stands for many commits."""
+    if not facts.get("commit"):
+        return ""
+    return f" (commit {facts['commit'][:7]}{', sources changed' if facts.get('commit_differs') else ''})"
 
 
 def say_results(table: Table, results: Sequence[CellResult]) -> None:

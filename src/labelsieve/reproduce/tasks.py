@@ -74,10 +74,11 @@ class Task:
 
     @property
     def other_settings(self) -> list[str]:
-        """What a sweep was told with --set, as key=value; lengths and limits are said elsewhere."""
-        own = {full_key(key): value for key, value in self.job.options}
+        """What --set changed of the job, as key=value; lengths and limits are said elsewhere."""
+        own = preset(self.job.preset) | {full_key(key): value for key, value in self.job.options}
         besides = ("training.epochs", "data.limit", *ELSEWHERE)
-        return [f"{key}={value}" for key, value in self.options if key not in besides and own.get(key, self) != value]
+        told = [(key, value) for key, value in self.options if key not in besides]
+        return [f"{key}={value}" for key, value in told if key not in own or own[key] != value_at(self.config, key)]
 
     def command(self) -> str:
         """The same run, as one would start it by hand."""
