@@ -35,6 +35,12 @@ def test_a_subset_takes_its_share() -> None:
     assert seconds_of(part, ROUND) - always == pytest.approx((seconds_of(whole, ROUND) - always) / 10)
 
 
+def test_fewer_test_pictures_take_their_share() -> None:
+    (task,) = make(CIFAR100[:1], Settings(sets=("data.test_limit=2000",)))
+    (whole,) = make(CIFAR100[:1], Settings())
+    assert seconds_of(whole, ROUND) - seconds_of(task, ROUND) == pytest.approx(450 * 0.5 * 0.8)
+
+
 def test_siblings_pay_for_one_warm_up_and_unknown_speeds_are_not_counted() -> None:
     tasks = make(TABLES["table3"]().jobs, Settings())
     by_task, seconds = total(tasks, [ROUND])

@@ -43,18 +43,22 @@ class Speed:
     mixed_s: float
     fixed_s: float  # of the mixed epoch: what does not grow with `labelled`
     start_s: float  # before the first epoch
-    test_s: float  # of looking at the test pictures after every epoch; 0 where the others hold it
+    test_s: float  # of looking at all test pictures after every epoch; 0 where the others hold it
     source: str  # in words
 
     def fits(self, job: Job) -> bool:
         return self.network == job.network and job.source in SIDES
 
     def warm_up(self, task: Task) -> float:
-        return self.test_s + self.warm_up_s * self._scale(task)
+        return self._tested(task) + self.warm_up_s * self._scale(task)
 
     def mixed(self, task: Task) -> float:
         grown = labelled_share(task) * _samples(task) / max(self.labelled, 1)
-        return self.test_s + self.fixed_s * self._scale(task) + (self.mixed_s - self.fixed_s) * grown * self._area(task)
+        trained = (self.mixed_s - self.fixed_s) * grown * self._area(task)
+        return self._tested(task) + self.fixed_s * self._scale(task) + trained
+
+    def _tested(self, task: Task) -> float:
+        return self.test_s * min(task.config.data.test_limit or TESTED, TESTED) / TESTED
 
     def _area(self, task: Task) -> float:
         return (SIDES[task.job.source][0] / self.side) ** 2
@@ -206,7 +210,7 @@ def measured_here(task: Task, device: str | None) -> Speed:
         epoch(parts, division)  # the first one prepares its steps
     mixed = clock.once(lambda: epoch(parts, division))
     fixed = clock.once(lambda: [parts.engine.gather(each) for each in parts.learners])
-    tested = fixed / samples * min(task.config.data.test_limit or TESTED, TESTED)
+    tested = fixed / samples * TESTED
     words = f"this machine ({parts.engine.device}), measured just now on {samples:,} made pictures"
     times = warm, mixed, fixed, max(0.0, start - warm / 2), tested
     return Speed(config.network, side, samples, samples // 2, *times, source=words)
