@@ -10,6 +10,7 @@ import numpy as np
 
 from labelsieve.data.trust import doubts
 from labelsieve.issues.rules import RELABEL
+from labelsieve.method.estimate import ENOUGH
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.lengths import all_warm_up
@@ -18,7 +19,7 @@ WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels
 NEAR_CHANCE = 1.5  # times what guessing gets right
 RECENT = 3  # epochs in which a collapse still matters
-FEW, LISTED = 2_000, 20  # samples under which weak doubts are told, and issues from which on their kind says something
+LISTED = 20  # issues from which on their kind says something
 BAD = "swallows the rest"  # of a collapsed partition; that all labels count as clean is none to fear
 
 
@@ -90,7 +91,7 @@ def _plain(found: Findings, record: Record) -> str:
 def _weak(found: Findings, record: Record) -> str:
     """Where wrong labels are found out, most of them come with a correction; doubts without one are often of hard pictures."""
     listed = int(found.is_issue.sum())
-    if len(found.given) >= FEW or listed < LISTED or 2 * found.issue_actions[RELABEL] >= listed:
+    if len(found.given) >= ENOUGH or listed < LISTED or 2 * found.issue_actions[RELABEL] >= listed:
         return ""
     unsure = listed - found.issue_actions[RELABEL]
     return (
