@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from labelsieve.data.trust import doubts
+from labelsieve.data.trust import computed, doubts, formulas
 from labelsieve.issues.rules import RELABEL
 from labelsieve.method.estimate import ENOUGH
 from labelsieve.runs.findings import Findings, Record
@@ -28,7 +28,10 @@ def cautions(found: Findings, record: Record) -> list[str]:
     said = [words for check in (_collapsed, _near_chance, _unfinished, _plain, _weak) if (words := check(found, record))]
     counts = np.bincount(found.given, minlength=len(found.classes)).tolist()
     late = _share(found.share.share, found.share.low, found.share.high)
-    return [*said, *late, *early_cautions(record.estimate, dict(zip(found.classes, counts)))]
+    early = early_cautions(record.estimate, dict(zip(found.classes, counts)))
+    # Ids in class folders begin with their class, of which that is told already.
+    ids = () if any(map(computed, found.classes)) else formulas(found.columns.get("id", ()), "id")
+    return [*said, *late, *early, *map(_sentence, ids)]
 
 
 def table_cautions(share: float, low: float, high: float, counts: Mapping[str, int]) -> tuple[str, ...]:
