@@ -193,7 +193,7 @@ def test_a_data_set_without_its_list_of_changes_is_not_left(tmp_path: Path, run:
         raise ToolError("disk full")
 
     (tmp_path / "there").mkdir()
-    monkeypatch.setattr(atomic, "write_text", full)
+    monkeypatch.setattr(atomic, "write_new_text", full)
     with pytest.raises(ToolError, match="disk full"):
         apply_run(run, tmp_path / "there" / "labels.csv", Policy())
     assert not list((tmp_path / "there").iterdir())

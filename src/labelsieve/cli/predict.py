@@ -92,7 +92,7 @@ class Writing:
             sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
             self._write(sys.stdout, answers)
         else:
-            atomic.write_file(out, write_file)
+            atomic.write_new(out, write_file)
         self._tell(out)
         self._refuse_nothing()
 

@@ -42,7 +42,7 @@ def _check_actions(path: Path, table: Table) -> None:
     other = [value for value in said if value not in ("", "keep")]
     if other:
         raise ToolError(
-            f'{path}: its column "{named[0]}" says "{other[0]}" ({len(other):,} rows say something else than keep), and --trusted '
+            f'{path}: its column "{named[0]}" says "{other[0]}" ({len(other):,} rows say other things than keep), and --trusted '
             f"takes every id in a file for rightly labelled; leave only such rows, or begin with a reviewed run: --decisions RUN"
         )
 

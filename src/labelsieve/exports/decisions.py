@@ -36,7 +36,7 @@ def export_decisions(path: Path, to: str, out: Path) -> int:
         text = json.dumps(decision_tasks(log, samples, _Addresses(folder, found)), indent=1) + "\n"
     with atomic.disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_text(out, text)
+    atomic.write_new_text(out, text)
     return sum(bool(state.standing) for state in log.values())
 
 

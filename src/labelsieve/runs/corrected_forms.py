@@ -278,9 +278,9 @@ def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
     with atomic.disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_file(out, write)
+    atomic.write_new(out, write)
     try:
-        atomic.write_text(out.parent / CHANGES, changes)
+        atomic.write_new_text(out.parent / CHANGES, changes)
     except BaseException:  # half of it would stand in the way of the next try
         out.unlink(missing_ok=True)
         raise
