@@ -16,6 +16,7 @@ from labelsieve.exports.decision_tasks import decision_tasks, read_tasks
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.rounds import round_of
 
 FORMATS = ("csv", "labelstudio")
 READERS = {".csv": read_table, ".json": read_tasks}
@@ -51,8 +52,10 @@ def import_decisions(path: Path, file: Path, who: str, when: str) -> tuple[int, 
     rows = read(file, who, when)
     if not rows:
         raise ToolError(f"{file}: there are no decisions in it")
-    found, log = read_findings(RunFolder.open(path)), DecisionLog(path)
-    new = entries(rows, samples_of(found), found.classes, log.all(), str(file))
+    folder, log = RunFolder.open(path), DecisionLog(path)
+    found, begun = read_findings(folder), round_of(folder.read_config())
+    carried = frozenset() if begun is None else frozenset(one.decision.id for one in begun.carried)
+    new = entries(rows, samples_of(found), found.classes, log.all(), str(file), carried)
     log.append(new)
     return len(new), len(rows)
 
