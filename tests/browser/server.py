@@ -29,7 +29,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=dict(os.environ),
+            env=self.environment,
         )
         assert self.process.stdout is not None
         said = []

@@ -221,6 +221,17 @@ def test_trusted_labels_that_contradict_the_data_are_refused(tmp_path: Path, she
     assert "# note: 2 labels are trusted" in shell(*words, table).out
 
 
+def test_a_list_of_issues_or_decisions_is_not_trusted_whole(tmp_path: Path, shell: Shell, animals: Path) -> None:
+    """It names doubted and corrected labels, too: all of them were pinned as right."""
+    words = ("train", animals, *QUICK, "--dry-run", "--trusted")
+    head = "id,action,label,given_label,key\n"
+    table = manifest(tmp_path, f"{head}cat/0.png,keep,cat,cat,k1\ncat/1.png,accept,dog,cat,k2\ncat/2.png,drop,,cat,k3\n", "d.csv")
+    answer = shell(*words, table)
+    assert answer.code == 1 and 'column "action" says "accept" (2 rows' in answer.err and "--decisions RUN" in answer.err
+    table.write_text(f"{head}cat/0.png,keep,cat,cat,k1\ncat/1.png,,,cat,k2\n")
+    assert "# note: 2 labels are trusted" in shell(*words, table).out
+
+
 def test_a_dry_run_reads_the_prior_and_tells_the_notes(tmp_path: Path, shell: Shell, animals: Path) -> None:
     table = manifest(tmp_path, "class,frequency\ncat,1\ndog,1\n", "prior.csv")
     assert 'no frequency for "cow"' in shell("train", animals, *QUICK, "--dry-run", "--prior", table).err

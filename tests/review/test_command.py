@@ -113,7 +113,10 @@ def test_without_the_extra_the_command_says_how_to_get_it(
     assert end.value.code == 1 and 'pip install "labelsieve[review]"' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("words", "said"), [(["nowhere"], "no run folder"), (["RUN", "--reviewer", "a\tb"], "printable")])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["nowhere"], "no run folder"), (["RUN", "--reviewer", "a\tb"], "printable"), (["RUN", "--reviewer=-1+2"], "begin")],
+)
 def test_mistakes_are_said_before_anything_starts(
     run: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -133,6 +133,8 @@ def test_the_same_decision_sent_twice_counts_once(page: Page, run: Path) -> None
         {"who": ""},
         {"who": "  "},
         {"who": "a\nb"},
+        {"who": ' =HYPERLINK("http://elsewhere","open")'},
+        {"who": "@SUM(1)"},
         {"who": "x" * 81},
         {"replaces": "1"},
         {"replaces": -1},

@@ -122,6 +122,18 @@ def test_splits_that_no_run_judges_come_along(tmp_path: Path) -> None:
     done = apply_run(tmp_path / "run", tmp_path / "new", Policy())
     expected = {"train/ant/1.png", "train/bee/0.png", "train/bee/0-from-ant.png", "train/bee/1.png", "test/ant/0.png"}
     assert set(files_in(tmp_path / "new")) == expected | {"test/bee/0.png", "changes.csv"} and done.left == 6
+    (note,) = done.notes
+    assert note.startswith("2 of the pictures that are left the run did not judge")
+
+
+def test_what_could_not_be_read_is_not_counted_in_silence(tmp_path: Path, tree: Path, run: Path) -> None:
+    assert apply_run(run, tmp_path / "new", Policy()).notes == ()
+    (tree / "ant" / "empty.png").write_bytes(b"")
+    done = apply_run(run, tmp_path / "again", Policy())
+    assert done.left == len(files_in(tree)) - 1  # one is dropped
+    assert done.notes == (
+        "one of the pictures that are left the run did not judge (it could not be read, is held out, or is new): as before",
+    )
 
 
 def test_pictures_gone_since_the_run_are_told(tmp_path: Path, tree: Path, run: Path) -> None:
@@ -181,7 +193,7 @@ def test_a_data_set_without_its_list_of_changes_is_not_left(tmp_path: Path, run:
         raise ToolError("disk full")
 
     (tmp_path / "there").mkdir()
-    monkeypatch.setattr(atomic, "write_text", full)
+    monkeypatch.setattr(atomic, "write_new_text", full)
     with pytest.raises(ToolError, match="disk full"):
         apply_run(run, tmp_path / "there" / "labels.csv", Policy())
     assert not list((tmp_path / "there").iterdir())

@@ -11,6 +11,7 @@ import torch
 
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.exports.decisions import import_decisions
 from labelsieve.issues.policy import Policy
 from labelsieve.runs.apply import apply_run, logged
 from labelsieve.runs.assemble import rows_for
@@ -104,6 +105,28 @@ def test_undoing_ones_own_change_leaves_the_earlier_rounds_decision(tmp_path: Pa
     (second / "decisions.jsonl").unlink()
     decide(second, {"00003": ("drop", None)})
     decide(second, {"00003": ("clear", None)}, seen=1)
+    told = {one.decision.id: one for one in next_round(second, "refuse").carried}
+    assert told["00003"].decision.action == "keep" and told["00003"].round == 1
+
+
+def test_a_file_can_take_back_what_an_earlier_round_decided(tmp_path: Path, chain: Path) -> None:
+    second = Path(shutil.copytree(chain / "second", tmp_path / "second"))
+    (second / "decisions.jsonl").unlink()
+    file = tmp_path / "back.csv"
+    file.write_text("id,action\n00003,clear\n00009,clear\n")  # 00009 was never decided
+    assert import_decisions(second, file, "eve", "2030-01-01T00:00:00+00:00") == (1, 2)
+    assert import_decisions(second, file, "eve", "2030-01-01T00:00:00+00:00") == (0, 2)
+    assert "00003" not in {one.decision.id for one in next_round(second, "refuse").carried}
+
+
+def test_a_file_that_undoes_a_change_does_so_once(tmp_path: Path, chain: Path) -> None:
+    """Brought in twice, it must not take back the earlier round's decision, too."""
+    second = Path(shutil.copytree(chain / "second", tmp_path / "second"))
+    (second / "decisions.jsonl").unlink()
+    decide(second, {"00003": ("drop", None)})
+    file = tmp_path / "back.csv"
+    file.write_text("id,action\n00003,clear\n")
+    assert [import_decisions(second, file, "eve", "2030-01-01T00:00:00+00:00")[0] for _ in range(2)] == [1, 0]
     told = {one.decision.id: one for one in next_round(second, "refuse").carried}
     assert told["00003"].decision.action == "keep" and told["00003"].round == 1
 

@@ -249,7 +249,10 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Mean share of each class by both networks, (N, K), columns as `classes_`."""
+        """The share of each class by both networks together, (N, K), columns as `classes_`.
+
+        A suggested label is the largest mean of their single shares, which may be another where the networks disagree.
+        """
         check_is_fitted(self, "model_")
         check_no_names(X, "X", LOAD_PICTURES)
         with callers_settings_kept():

@@ -39,7 +39,7 @@ def predict(
     *,
     said: Said,
 ) -> None:
-    """Classify pictures or vectors: both networks' probabilities, averaged. What cannot be read gets a line that says why.
+    """Classify pictures or vectors: the shares of both networks together. What cannot be read gets a line that says why.
 
     Labels are not needed, nor read. Rows of data sets go by their ids, of every split. It ends with 3 where a file that is
     named, not found in a folder or a data set, cannot be read; the others have their predictions then.
@@ -92,7 +92,7 @@ class Writing:
             sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
             self._write(sys.stdout, answers)
         else:
-            atomic.write_file(out, write_file)
+            atomic.write_new(out, write_file)
         self._tell(out)
         self._refuse_nothing()
 

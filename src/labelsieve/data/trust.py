@@ -1,7 +1,7 @@
 """When an outcome should not be trusted: the training samples of each class go in, sentences come out. Needs no torch."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
@@ -61,16 +61,21 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     for one, other in islice(_alike(counts), MOST_NAMED):
         yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one{_unlike(one, other)}; if so, write them alike"
     yield from _stand_ins(counts)
-    yield from _formulas(counts)
+    yield from formulas(counts, "class")
 
 
-def _formulas(counts: Mapping[str, int]) -> Iterator[str]:
+def computed(name: str) -> bool:
+    """Does a spreadsheet take the name for a formula?"""
+    return name[:1] in FORMULA and len(name) > 1 and not _is_number(name)
+
+
+def formulas(names: Iterable[str], what: str) -> Iterator[str]:
     """Names are written as they are, for they are read back; a spreadsheet computes some of them."""
-    found = [name for name in counts if name[:1] in FORMULA and len(name) > 1 and not _is_number(name)]
+    found = [name for name in names if computed(name)]
     if found:
-        others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        others = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         yield (
-            f"the class {quoted(found[0])}{others} looks like a formula to a spreadsheet; when you open issues.csv in one, "
+            f"the {what} {quoted(found[0])}{others} looks like a formula to a spreadsheet; when you open issues.csv in one, "
             f"import its columns as text"
         )
 

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.labels import name_of, spelt_as
-from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
+from labelsieve.data.pictures.tables import SUFFIXES, Table, open_table, text_of
 from labelsieve.errors import ToolError, suggest
 
+ACTION = "action"  # the column of issues.csv and of decisions
 NEAR = 20_000  # ids that are compared for a suggestion; more would take seconds
 
 
@@ -22,6 +23,7 @@ def read_ids(path: Path) -> list[str]:
         with text_of(path, None) as stream:
             return [line.strip() for line in stream if line.strip()]
     table = open_table(path)
+    _check_actions(path, table)
     for names in (usual.ID, usual.IMAGE):
         found = [name for name in table.columns if name.strip().lower() in names]
         if found:
@@ -31,6 +33,18 @@ def read_ids(path: Path) -> list[str]:
         return [table.columns[0], *(str(value) for value in values if value not in (None, ""))]
     listed = ", ".join(table.columns)
     raise ToolError(f'{path}: it has no column "id"; the columns are {listed}. Rename one, or write one id a line')
+
+
+def _check_actions(path: Path, table: Table) -> None:
+    """A `ToolError` where a list of issues or of decisions is handed on whole: it names labels that are doubted or wrong, too."""
+    named = [name for name in table.columns if name.strip().lower() == ACTION]
+    said = [str(value or "").strip().lower() for value in table.read(named[:1])[0]] if named else []
+    other = [value for value in said if value not in ("", "keep")]
+    if other:
+        raise ToolError(
+            f'{path}: its column "{named[0]}" says "{other[0]}" ({len(other):,} rows say other things than keep), and --trusted '
+            f"takes every id in a file for rightly labelled; leave only such rows, or begin with a reviewed run: --decisions RUN"
+        )
 
 
 def check_labels(path: Path, ids: Sequence[str], labels: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ What is already so is not said again, so that bringing in the same file twice ch
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, KEEP, LABELLING, RELABEL, UNSURE, Decision
@@ -47,9 +47,17 @@ class Incoming:
 
 
 def entries(
-    rows: Sequence[Incoming], samples: Mapping[str, Sample], classes: Sequence[str], log: Iterable[Decision], place: str
+    rows: Sequence[Incoming],
+    samples: Mapping[str, Sample],
+    classes: Sequence[str],
+    log: Iterable[Decision],
+    place: str,
+    carried: Collection[str] = (),
 ) -> list[Decision]:
-    """What is new in the rows, for the log; a `ToolError` with every problem where any row has one."""
+    """What is new in the rows, for the log; a `ToolError` with every problem where any row has one.
+
+    `carried` are ids that were decided in earlier rounds, which the log does not tell of.
+    """
     told, problems = _checked(rows, samples, classes)
     problems += _contradictions(told)
     if problems:
@@ -60,7 +68,7 @@ def entries(
     by_key, now = {entry.key: entry for entry in known}, states(known)
     found = []
     for row in told:
-        entry = _entry(row, samples[row.id], by_key, now.get(row.id))
+        entry = _entry(row, samples[row.id], by_key, now.get(row.id), row.id in carried)
         if entry is not None:
             found.append(entry)
             by_key[entry.key] = entry  # two rows of one file may claim one key, too
@@ -112,13 +120,14 @@ def _contradictions(told: Sequence[Incoming]) -> list[str]:
     return problems
 
 
-def _entry(row: Incoming, sample: Sample, by_key: Mapping[str, Decision], state: State | None) -> Decision | None:
+def _entry(row: Incoming, sample: Sample, by_key: Mapping[str, Decision], state: State | None, carried: bool) -> Decision | None:
     """None where the log says so already: by the row's own key, or because it stands."""
     same = by_key.get(row.key)
     if same is not None and (same.id, same.outcome) == (row.id, row.outcome):
         return None
     standing = () if state is None else state.standing
-    if row.action == CLEAR and not standing:
+    # What an earlier round decided is taken back by a first entry that says so; a second would be the same file again.
+    if row.action == CLEAR and not standing and (state is not None or not carried):
         return None
     if row.outcome in {one.outcome for one in standing}:
         return None

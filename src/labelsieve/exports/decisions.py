@@ -16,6 +16,7 @@ from labelsieve.exports.decision_tasks import decision_tasks, read_tasks
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.rounds import round_of
 
 FORMATS = ("csv", "labelstudio")
 READERS = {".csv": read_table, ".json": read_tasks}
@@ -36,7 +37,7 @@ def export_decisions(path: Path, to: str, out: Path) -> int:
         text = json.dumps(decision_tasks(log, samples, _Addresses(folder, found)), indent=1) + "\n"
     with atomic.disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_text(out, text)
+    atomic.write_new_text(out, text)
     return sum(bool(state.standing) for state in log.values())
 
 
@@ -51,8 +52,10 @@ def import_decisions(path: Path, file: Path, who: str, when: str) -> tuple[int, 
     rows = read(file, who, when)
     if not rows:
         raise ToolError(f"{file}: there are no decisions in it")
-    found, log = read_findings(RunFolder.open(path)), DecisionLog(path)
-    new = entries(rows, samples_of(found), found.classes, log.all(), str(file))
+    folder, log = RunFolder.open(path), DecisionLog(path)
+    found, begun = read_findings(folder), round_of(folder.read_config())
+    carried = frozenset() if begun is None else frozenset(one.decision.id for one in begun.carried)
+    new = entries(rows, samples_of(found), found.classes, log.all(), str(file), carried)
     log.append(new)
     return len(new), len(rows)
 

@@ -109,5 +109,5 @@ def _probabilities(path: Path, config: Config, ids: Sequence[str]) -> np.ndarray
         )
     same = tuple(ids) == tuple(data.ids)
     images = data.images if same else data.images[torch.tensor([place[name] for name in ids])]
-    probs: np.ndarray = load_model(path, torch.device("cpu")).probabilities(images).double().numpy()
+    probs: np.ndarray = load_model(path, torch.device("cpu")).mean_shares(images).double().numpy()
     return probs / probs.sum(1, keepdims=True)

@@ -11,15 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from labelsieve.errors import ToolError
-from labelsieve.runs.model import Model
+from labelsieve.runs.model import Model, together
 
 TOLERANCE = 1e-4
 BEFORE = "the first frame, turned as its EXIF says, alpha laid on white; then the mode, the crop and the size"
+MEANING = "softmax of the mean of both networks' logits"
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 class Ensemble(nn.Module):
-    """Pixels 0..255 (B, C, H, W), bytes or floats, in; mean softmax of both networks (B, K) out. It normalises itself."""
+    """Pixels 0..255 (B, C, H, W), bytes or floats, in; what both networks say together (B, K) out. It normalises itself."""
 
     mean: Tensor
     std: Tensor
@@ -33,7 +34,7 @@ class Ensemble(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         x = (self.seen(pixels).float() - self.mean) / self.std
-        return torch.stack([network(x)[0].softmax(1) for network in self.networks]).mean(0)
+        return together([network(x)[0] for network in self.networks])
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def model_facts(model: Model, checked: Checked, samples: Tensor) -> dict[str, An
             "mean": model.mean.flatten().tolist(),
             "std": model.std.flatten().tolist(),
         },
-        "output": {"name": "probabilities", "shape": ["batch", len(model.classes)], "meaning": "mean softmax of both networks"},
+        "output": {"name": "probabilities", "shape": ["batch", len(model.classes)], "meaning": MEANING},
         "classes": list(model.classes),
         "checked": {"samples": checked.samples, "max_abs_difference": checked.difference},
     }

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from labelsieve.data.trust import computed
 from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
 from labelsieve.errors import UsageError
 from labelsieve.review.table import IssueTable
@@ -39,6 +40,8 @@ def _entry(said: Said, table: IssueTable, now: str) -> Decision:
         raise UsageError("there is no such sample in this run")
     if not said.who.strip() or not said.who.isprintable():
         raise UsageError("the reviewer's name must be printable text")
+    if computed(said.who.strip()):  # anybody with the address can send one, and `decisions --to csv` hands it on
+        raise UsageError("the reviewer's name must not begin with =, +, - or @, as formulas do; change it at the top of the page")
     label = None
     if said.action == RELABEL:
         if said.label not in table.classes:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import uvicorn
 
+from labelsieve.data.trust import computed
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.review.guard import LOOPBACK
 from labelsieve.review.invitation import Invitation
@@ -83,8 +84,8 @@ def serve(
     ready: Callable[[], None],
 ) -> None:
     """Answer until SIGINT or SIGTERM; `ready` is called once the server answers."""
-    if not who.strip() or not who.isprintable() or len(who) > 80:
-        raise UsageError("--reviewer needs a name of at most 80 printable characters")
+    if not who.strip() or not who.isprintable() or len(who) > 80 or computed(who.strip()):
+        raise UsageError("--reviewer needs a name of at most 80 printable characters that does not begin with =, +, - or @")
     app = review_app(review, token, listener.getsockname()[1], who.strip(), names_for(host), invitation)
     config = uvicorn.Config(
         app,

@@ -1,12 +1,14 @@
 """Writes that are either whole or absent, also when the process is killed or the disk is full half-way through."""
 
 import errno
+import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from labelsieve.decisions.locks import hold
 from labelsieve.disk import flush
 from labelsieve.errors import ToolError
 
@@ -61,18 +63,94 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def write_new(path: Path, write: Callable[[Path], None]) -> None:
+    """As `write_file`, for what a user named: another process that writes it, or a file that came meanwhile, is not touched."""
+    with disk_errors(path):
+        with _held(path, _unlink, _fresh) as draft:
+            write(draft)
+            flush(draft)
+            _put_new(draft, path)
+        flush(path.parent)
+
+
+def write_new_text(path: Path, text: str) -> None:
+    def write(draft: Path) -> None:
+        draft.write_bytes(text.encode())
+
+    write_new(path, write)
+
+
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:
     """The same for a whole folder, which must not exist yet; drafts of killed processes are cleared away."""
     with disk_errors(path):
-        draft = path.with_name(f".{path.name}.draft")
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        try:
+        with _held(path, _remove, _folder) as draft:
             write(draft)
             for file in draft.iterdir():
                 flush(file)
             flush(draft)
             draft.rename(path)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
         flush(path.parent)
+
+
+def _put_new(draft: Path, path: Path) -> None:
+    """The draft under its name, unless something is there by now."""
+    try:
+        path.hardlink_to(draft)  # a move would put it over what is there
+    except OSError as error:
+        if isinstance(error, FileExistsError) or os.path.lexists(path):
+            raise ToolError(f"{path}: it came meanwhile, and nothing is overwritten; choose another --out") from None
+        draft.replace(path)  # a disk without links
+
+
+@contextmanager
+def _held(path: Path, clear: Callable[[Path], None], make: Callable[[Path], None]) -> Iterator[Path]:
+    """A fresh draft of what will lie at `path`, which no other process clears away or fills meanwhile; gone afterwards."""
+    draft = path.with_name(f".{path.name}.draft")
+    if draft.is_symlink() or not draft.exists():
+        clear(draft)
+    else:
+        left = _lock(draft, path)  # refused where its process lives
+        clear(draft)
+        os.close(left)
+    make(draft)
+    handle = _lock(draft, path)
+    try:
+        yield draft
+    finally:
+        if _is(draft, handle):  # where it was moved, another process may have begun its own
+            clear(draft)
+        os.close(handle)
+
+
+def _lock(draft: Path, path: Path) -> int:
+    handle = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        hold(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is(draft, handle):
+            return handle
+    except BlockingIOError:
+        pass
+    except OSError:
+        os.close(handle)
+        raise
+    os.close(handle)
+    raise ToolError(f"{path}: another process is writing it; wait until that has ended, or choose another --out")
+
+
+def _is(draft: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), draft.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _unlink(draft: Path) -> None:
+    draft.unlink(missing_ok=True)
+
+
+def _remove(draft: Path) -> None:
+    shutil.rmtree(draft, ignore_errors=True)
+
+
+def _folder(draft: Path) -> None:
+    draft.mkdir(parents=True)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from labelsieve.data.trust import doubts
+from labelsieve.data.trust import computed, doubts, formulas
 from labelsieve.issues.rules import RELABEL
+from labelsieve.method.estimate import ENOUGH
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.lengths import all_warm_up
@@ -18,7 +19,7 @@ WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels
 NEAR_CHANCE = 1.5  # times what guessing gets right
 RECENT = 3  # epochs in which a collapse still matters
-FEW, LISTED = 2_000, 20  # samples under which weak doubts are told, and issues from which on their kind says something
+LISTED = 20  # issues from which on their kind says something
 BAD = "swallows the rest"  # of a collapsed partition; that all labels count as clean is none to fear
 
 
@@ -27,7 +28,10 @@ def cautions(found: Findings, record: Record) -> list[str]:
     said = [words for check in (_collapsed, _near_chance, _unfinished, _plain, _weak) if (words := check(found, record))]
     counts = np.bincount(found.given, minlength=len(found.classes)).tolist()
     late = _share(found.share.share, found.share.low, found.share.high)
-    return [*said, *late, *early_cautions(record.estimate, dict(zip(found.classes, counts)))]
+    early = early_cautions(record.estimate, dict(zip(found.classes, counts)))
+    # Ids in class folders begin with their class, of which that is told already.
+    ids = () if any(map(computed, found.classes)) else formulas(found.columns.get("id", ()), "id")
+    return [*said, *late, *early, *map(_sentence, ids)]
 
 
 def table_cautions(share: float, low: float, high: float, counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -90,7 +94,7 @@ def _plain(found: Findings, record: Record) -> str:
 def _weak(found: Findings, record: Record) -> str:
     """Where wrong labels are found out, most of them come with a correction; doubts without one are often of hard pictures."""
     listed = int(found.is_issue.sum())
-    if len(found.given) >= FEW or listed < LISTED or 2 * found.issue_actions[RELABEL] >= listed:
+    if len(found.given) >= ENOUGH or listed < LISTED or 2 * found.issue_actions[RELABEL] >= listed:
         return ""
     unsure = listed - found.issue_actions[RELABEL]
     return (

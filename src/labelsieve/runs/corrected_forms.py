@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -139,7 +139,7 @@ def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     notes = (f"{len(gone)} pictures are gone from the source and were left out, such as {gone[0]}",) if gone else ()
     bare = labelled_files(layout.path, job.options)[1] if layout.kind == "imagefolder" else ()
     notes = (*notes, *(f'the folder "{name}" has no labels: left out' for name in bare))
-    return done[0].count, (*notes, *_missing(job, set(listing.ids)))
+    return done[0].count, (*notes, *_missing(job, set(listing.ids)), *_unjudged(job, listing, gone))
 
 
 def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -159,7 +159,7 @@ def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
         (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
 
     atomic.write_folder(out, write)
-    return done[0].count, _missing(job, set(listing.ids))
+    return done[0].count, (*_missing(job, set(listing.ids)), *_unjudged(job, listing, done[0].gone))
 
 
 def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
@@ -278,9 +278,9 @@ def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
     with atomic.disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_file(out, write)
+    atomic.write_new(out, write)
     try:
-        atomic.write_text(out.parent / CHANGES, changes)
+        atomic.write_new_text(out.parent / CHANGES, changes)
     except BaseException:  # half of it would stand in the way of the next try
         out.unlink(missing_ok=True)
         raise
@@ -293,3 +293,12 @@ LINKED: tuple[Write, ...] = (_tree, _folders)  # where symbolic links lead out o
 def _missing(job: Job, there: set[str]) -> tuple[str, ...]:
     lost = [verdict.id for verdict in job.ordered if verdict.id not in there]
     return (f"{len(lost)} samples of the run are no longer in the source, such as {lost[0]}",) if lost else ()
+
+
+def _unjudged(job: Job, listing: Listing, gone: Sequence[str]) -> tuple[str, ...]:
+    """Pictures that are there without being samples of the run: they count among those that are left."""
+    count = sum(name not in job.corrections.labels for name in listing.ids)
+    count -= sum(name not in job.corrections.labels for name in gone)
+    which = "one of the pictures that are" if count == 1 else f"{count:,} of the pictures that are"
+    why = "it could not be read, is held out, or is new" if count == 1 else "they could not be read, are held out, or are new"
+    return (f"{which} left the run did not judge ({why}): as before",) if count else ()

@@ -75,8 +75,17 @@ class Model:
         return images if self.crop is None else middle(images, self.crop)
 
     def probabilities(self, images: Tensor, batch: int = 512) -> Tensor:
-        """Mean softmax of both networks: (N, K)."""
+        """What both networks say together: (N, K), of which the largest is the class that `accuracies` counts as theirs."""
+        return together([seen.logits for seen in self.look(images, batch)])
+
+    def mean_shares(self, images: Tensor, batch: int = 512) -> Tensor:
+        """The mean of each network's own softmax, which suggestions about training labels go by: (N, K)."""
         return torch.stack([seen.logits.softmax(1) for seen in self.look(images, batch)]).mean(0)
+
+
+def together(logits: Sequence[Tensor]) -> Tensor:
+    """Shares (N, K) by networks' logits (N, K): a softmax of their mean, whose order is that of their sum."""
+    return torch.stack(list(logits)).mean(0).softmax(1)
 
 
 def _joined(parts: list[tuple[Tensor, Tensor | None]]) -> Outlook:
