@@ -36,7 +36,7 @@ def test_what_is_not_trained_is_not_counted(shell: Shell, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--samples", 10), "10 samples are fewer than one batch of 128"),
+        (("--samples", 10), "made pictures: 10 samples are fewer than one batch of 128"),
         (("--samples", 0), "samples"),
         (("--classes", 1), "classes"),
         (("--json", "nowhere/x.json"), "the folder nowhere does not exist"),

@@ -48,7 +48,7 @@ def bench(
 
     cuda = choose_device(device).type == "cuda"
     count = samples or (50_000 if cuda else 2_000)
-    chosen = {"device": device, "network": network or ("preact-resnet18" if cuda else "small")}
+    chosen = {"device": device, "network": network or ("preact-resnet18" if cuda else "small"), "data.source": "made pictures"}
     config = override(Config(), cifar10_sym(0.5) | chosen | parse_settings(settings or ()))
     validate(config)
     rows = made_rows(count, classes, (3, 32, 32))
