@@ -61,9 +61,15 @@ def reproduce(
         "--data": data,
         "--pretrained": pretrained,
         "--epochs": epochs,
+        "--limit": limit,
+        "--set": settings,
+        "--device": device,
+        "--dry-run": dry_run,
+        "--budget": budget,
+        "--speed": speed,
+        "--time-limit": time_limit,
+        "--any-version": any_version,
     }
-    of_tables |= {"--limit": limit, "--set": settings, "--device": device, "--dry-run": dry_run, "--budget": budget}
-    of_tables |= {"--speed": speed, "--time-limit": time_limit, "--any-version": any_version}
     given = [name for name, value in of_tables.items() if value]
     if given and (what == "figures" or (runs and what == "prototypes")):
         raise UsageError(f"{what} of runs that are there: {given[0]} is for tables that are to be run; leave it out")

@@ -30,14 +30,14 @@ MEASURED = ("prototypes", "both")
 
 def carry_out(asked: Asked) -> int:
     """Run or resume what is missing, then write the table. The exit code: 1 where a cell failed, a signal's where one came."""
-    clock = Deadline(parse_duration(asked.time_limit) if asked.time_limit else None)
+    limit = parse_duration(asked.time_limit) if asked.time_limit else None  # before anything is made
     plan = planned(asked)
     whole = {asked.table.name: plan.plan} if asked.budget else {}
     sweep = open_sweep(asked.out, plan.settings, whole, asked.any_version)
     check(plan.tasks)
     if asked.budget or plan.dropped:
         say_time(plan)
-    clock.begin()
+    clock = Deadline(limit)
     with Looking().shown() as watch:
         report = work(sweep, plan.tasks, clock.train, watch, clock.time_left)
     say_report(report)
@@ -50,13 +50,9 @@ class Deadline:
     """Trains runs one after the other within one time limit."""
 
     def __init__(self, limit: float | None) -> None:
-        self.limit = limit
+        self.ends = None if limit is None else time.monotonic() + limit
         self.exit_code = 0
         self.opening = 0.0  # the longest time from a run's opening to the end of its first epoch
-        self.begin()
-
-    def begin(self) -> None:
-        self.ends = None if self.limit is None else time.monotonic() + self.limit
 
     def left(self) -> float | None:
         return None if self.ends is None else self.ends - time.monotonic()
