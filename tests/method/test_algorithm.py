@@ -239,9 +239,12 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
     assert not torch.equal(first.state()[name], first.state()["1.network.classifier.weight"])
 
 
-@pytest.mark.parametrize("memory", [1, 3])
-def test_a_run_taken_up_at_any_epoch_is_the_unbroken_run(memory: int) -> None:
-    whole = tiny(memory=memory)
+@pytest.mark.parametrize(
+    ("memory", "changes"),
+    [(1, {}), (3, {}), (1, {"prototype_teacher": "own"}), (3, {"judge_first": True}), (1, {"prototype_views": "weak"})],
+)
+def test_a_run_taken_up_at_any_epoch_is_the_unbroken_run(memory: int, changes: dict[str, Any]) -> None:
+    whole = tiny(memory=memory, **changes)
     saved: dict[int, dict[str, Tensor]] = {0: whole.state()}
     last = None
     for epoch in whole.epochs():
@@ -249,7 +252,7 @@ def test_a_run_taken_up_at_any_epoch_is_the_unbroken_run(memory: int) -> None:
         last = epoch
     assert last is not None
     for start in range(7):
-        again = tiny(memory=memory)
+        again = tiny(memory=memory, **changes)
         for one in again.learners:
             head = f"{one.number}."
             state = {k.removeprefix(head): v for k, v in saved[start].items() if k.startswith(head)}

@@ -8,6 +8,7 @@ import pytest
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
+from labelsieve.runs.presets import CLEANERS
 from labelsieve.runs.resolve import PLACES, given_by, resolve
 from labelsieve.runs.setting_words import setting_words
 from labelsieve.runs.validate import validate
@@ -193,6 +194,8 @@ OUT_OF_RANGE = {
     "cleaning.tau": -0.1,
     "cleaning.prototype_prior": 0,
     "cleaning.prototype_memory": 0,
+    "cleaning.prototype_teacher": "nobody",
+    "cleaning.prototype_views": "strong",
     "cleaning.least_clean": 1.1,
     "cleaning.prototype_warmup": 2,
     "cleaning.alpha": -1,
@@ -233,6 +236,27 @@ def test_every_number_has_a_range() -> None:
         if KEYS[key] is float:
             with pytest.raises(UsageError, match=key):
                 validate(override(Config(), {key: "nan"}))
+
+
+UNHEEDED = {
+    "cleaning.prototype_prior": (0.1, ("gmm-agn", "gmm-awr", "contrastive")),
+    "cleaning.prototype_memory": (3, ("gmm-agn", "gmm-awr", "contrastive")),
+    "cleaning.prototype_views": ("weak", ("gmm-agn", "gmm-awr", "contrastive")),
+    "cleaning.prototype_teacher": ("own", ("gmm-agn", "gmm-awr", "contrastive")),
+    "cleaning.judge_first": (True, ("gmm-agn", "gmm-awr")),
+}
+
+
+@pytest.mark.parametrize("key", UNHEEDED)
+def test_a_setting_that_a_cleaner_would_not_heed_is_an_error(key: str) -> None:
+    value, without = UNHEEDED[key]
+    for cleaner in CLEANERS:
+        config = override(Config(), {"cleaner": cleaner, key: value})
+        if cleaner in without:
+            with pytest.raises(UsageError, match=f'"{key}" is for the cleaners cpc-agn and cpc-awr; with {cleaner} it would'):
+                validate(config)
+        else:
+            validate(config)
 
 
 def test_the_default_is_valid_and_frozen() -> None:

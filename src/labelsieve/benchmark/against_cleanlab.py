@@ -175,7 +175,7 @@ def last_division(run: Run, budget: float | None, clock: Callable[[], float]) ->
     if run.done:
         return seen[-1]
     parts = run.parts
-    last = Epoch(run.epoch, "final", (), *divide(parts.learners, parts.recipe, parts.engine, parts.pinned))
+    last = Epoch(run.epoch, "final", (), *divide(parts.learners, parts.recipe, run.epoch, parts.engine, parts.pinned))
     remember_division(run.history, last, parts.learners)
     return last
 

@@ -42,6 +42,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "lr / 10": {"lr": 0.002},
     "features of weak views": {"weak": True},
     "mean of the last 5 scores": {"memory": 5},
+    "taught by its own network's mixture": {"own": True},
+    "judges before it learns": {"first": True},
 }
 
 
@@ -50,12 +52,13 @@ class Shadow:
 
     def __init__(self, name: str, settings: dict[str, Any], run: Run) -> None:
         self.name = name
-        self.own_teacher = settings.get("per_class")
+        self.per_class = settings.get("per_class")
         self.unit, self.weak = settings.get("unit", False), settings.get("weak", False)
+        self.own, self.first = settings.get("own", False), settings.get("first", False)
         known = {key: settings[key] for key in ("depth", "cosine", "passes", "alpha", "lr") if key in settings}
         base: dict[str, Any] = {"dim": run.config.cleaning.dim, "lr": run.config.training.lr, "batch": run.config.training.batch}
         memory = run.config.cleaning.mixture_memory or 1
-        self.teachers = [MixtureCleaner(per_class=bool(self.own_teacher), memory=memory) for _ in PEERS]
+        self.teachers = [MixtureCleaner(per_class=bool(self.per_class), memory=memory) for _ in PEERS]
         self.judges = [PrototypeCleaner(**(base | known), seed=100 + r) for r, _ in PEERS]
         self.scores: list[deque[Tensor]] = [deque(maxlen=settings.get("memory", 1)) for _ in PEERS]
         capture = getattr(run.parts.engine, "captured_pass", None)
@@ -66,16 +69,17 @@ class Shadow:
     def watch(self, epoch: Epoch, weak: Sequence[Tensor], threshold: float, right: Tensor) -> list[float | None]:
         """Learn from the epoch as the run's own prototypes do, then judge; the AUC for each network."""
         by_loss = list(epoch.by_loss)
-        if self.own_teacher is not None:
+        if self.per_class is not None:
             for teacher, seen in zip(self.teachers, epoch.seen):
                 teacher.learn(seen)
             by_loss = [teacher.judge(seen) for teacher, seen in zip(self.teachers, epoch.seen)]
         found = []
         for r, peer in PEERS:
             seen = replace(epoch.seen[r], features=self._features(epoch.seen[r].features))
-            shown = replace(seen, features=self._features(weak[r])) if self.weak else seen
-            self.judges[r].learn(shown, by_loss[peer] > threshold)
-            self.scores[r].append(self.judges[r].judge(seen))
+            judge, clean = self.judges[r], by_loss[r if self.own else peer] > threshold
+            before = judge.judge(seen) if self.first and judge.learnt_ else None
+            judge.learn(seen, clean, self._features(weak[r]) if self.weak else None)
+            self.scores[r].append(judge.judge(seen) if before is None else before)
             found.append(auc(torch.stack(list(self.scores[r])).mean(0), right))
         return found
 

@@ -125,7 +125,7 @@ def measure(
 def epoch(parts: Parts, division: Division) -> None:
     """What `learn` does in an epoch, with the partition's size fixed: also waiting for the one that was found."""
     at = parts.recipe.warmup
-    divided(Judged(*divide(parts.learners, parts.recipe, parts.engine)), parts.recipe, at)
+    divided(Judged(*divide(parts.learners, parts.recipe, at, parts.engine)), parts.recipe, at)
     for learner, peer in (parts.learners, parts.learners[::-1]):
         train(learner, peer, division, parts.prior, parts.recipe, at, parts.engine)
 

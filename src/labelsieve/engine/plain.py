@@ -91,6 +91,9 @@ class PlainEngine:
             seen, labels = self._seen(learner, len(rows), lambda span: self._at(rows[span])), self.labels[self.place(rows)]
         return Evidence(labels, cross_entropies(seen.logits, labels), torch.softmax(seen.logits, 1), seen.features)
 
+    def features(self, learner: Learner, views: Tensor) -> Tensor:
+        return self.predict(learner, views).features
+
     def _at(self, rows: Tensor) -> Tensor:
         return self.images[self.place(rows)] if self.on_device else self.fetched(rows)
 

@@ -1,7 +1,8 @@
 """Algorithm 1, "CPC based DivideMix", as a generator: every epoch is yielded; the caller logs, saves, draws, stops.
 
 Line numbers are the listing's. Ruling 1 (PAPER.md): the prototypes of network r learn from the peer's mixture partition
-first and judge afterwards, as section 4.1 says, where the listing's lines 8-9 judge before they learn.
+first and judge afterwards, as section 4.1 says, where the listing's lines 8-9 judge before they learn; the recipe may say
+otherwise in both.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,9 @@ from torch import Tensor
 from labelsieve.method.estimate import contradicted
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.learner import Learner
+from labelsieve.method.prototypes import PrototypeCleaner
 from labelsieve.method.recipe import Recipe
-from labelsieve.method.stages import Division, Engine, drawn, train, warm_up
+from labelsieve.method.stages import Division, Engine, drawn, train, warm_up, weak_features
 
 PEERS = ((0, 1), (1, 0))
 BLOCK = 32_768  # rows that are judged in one go where the set is too large to be gathered whole
@@ -132,8 +134,8 @@ def stage_one(learners: Sequence[Learner], recipe: Recipe, epoch: int, engine: E
     rows = [drawn(learner, recipe, epoch, engine, recipe.batch) for learner in learners]
     draws = [some for some in rows if some is not None]
     if not draws:
-        return Judged(*divide(learners, recipe, engine, pinned))
-    found = [divide(learners, recipe, engine, pinned, some) for some in draws]
+        return Judged(*divide(learners, recipe, epoch, engine, pinned))
+    found = [divide(learners, recipe, epoch, engine, pinned, some) for some in draws]
     # Of what network r judged, the rows that its peer will train on.
     seen = tuple(found[peer][0][r] for r, peer in PEERS)
     by_loss = tuple(found[peer][1][r] for r, peer in PEERS)
@@ -160,7 +162,12 @@ def _judged_block(learner: Learner, seen: Evidence, pinned: Tensor | None) -> tu
 
 
 def divide(
-    learners: Sequence[Learner], recipe: Recipe, engine: Engine, pinned: Tensor | None = None, rows: Tensor | None = None
+    learners: Sequence[Learner],
+    recipe: Recipe,
+    epoch: int,
+    engine: Engine,
+    pinned: Tensor | None = None,
+    rows: Tensor | None = None,
 ) -> tuple[tuple[Evidence, ...], tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Stage 1: evidence, the chances by loss (lines 5-6), and those by prototypes that learn first (lines 12-15, 8-9)."""
     pinned = at(pinned, rows)
@@ -171,9 +178,17 @@ def divide(
     by_prototype: tuple[Tensor, ...] = ()
     for r, peer in PEERS:
         judge = learners[r].judge
-        if judge is not None:
-            judge.learn(seen[r], taken(by_loss[peer], recipe.mixture_threshold, pinned, recipe.least_clean))
-            by_prototype += (pin(judge.judge(seen[r]), pinned),)
+        if judge is None:
+            continue
+        teacher = peer if recipe.prototype_teacher == "peer" else r
+        clean = taken(by_loss[teacher], recipe.mixture_threshold, pinned, recipe.least_clean)
+        # Prototypes that have learnt nothing yet have nothing to say: the first division is made after they did, always.
+        before = judge.judge(seen[r]) if recipe.judge_first and epoch > recipe.warmup else None
+        if recipe.prototype_views == "weak" and isinstance(judge, PrototypeCleaner):
+            judge.learn(seen[r], clean, weak_features(learners[r], recipe, epoch, engine, rows))
+        else:
+            judge.learn(seen[r], clean)
+        by_prototype += (pin(judge.judge(seen[r]) if before is None else before, pinned),)
     return seen, by_loss, by_prototype
 
 

@@ -136,7 +136,8 @@ class PrototypeCleaner:
         self.momenta_: list[Tensor] = []  # one for each of the weights
         self.past_: Tensor | None = None  # (up to memory, N): the scores after each call of learn, the newest last
 
-    def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
+    def learn(self, seen: Evidence, clean: Tensor | None = None, features: Tensor | None = None) -> None:
+        """From the evidence's features, or from others (N, D) of the same samples; what is judged are the evidence's."""
         if self.projector_ is None:
             self._start(seen.features.shape[1], seen.classes, seen.features.device)
         if clean is None:
@@ -145,7 +146,7 @@ class PrototypeCleaner:
             raise ValueError(f"clean must be a tensor of {len(seen)} truth values, such as teacher.judge(seen) > 0.5")
         predicted = seen.predicted
         confident = equations.confident_noisy(seen.probs, seen.labels, clean)
-        columns = (seen.features.float(), seen.labels, clean, predicted, confident)
+        columns = ((seen.features if features is None else features).float(), seen.labels, clean, predicted, confident)
         whole_pass = self.prepare(self, "prototypes", self._step, self._tensors, (self.lr, self.alpha))
         for turn in range(self.passes):
             order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_, turn))

@@ -30,6 +30,9 @@ class Recipe:
     train_unlabelled: bool = True  # False on the web sets: the unlabelled half is mixed in, not trained on
     mixture_threshold: float = 0.5
     tau: float = 0.5
+    prototype_teacher: str = "peer"  # whose mixture partition a network's prototypes learn from: peer or own
+    judge_first: bool = False  # prototypes judge before they learn (Alg. 1 lines 8-9), not after (section 4.1)
+    prototype_views: str = "plain"  # what they learn from: features of the plain pictures, or of a weak view of each
     least_clean: float = 0.0  # at least this share of the labels is taken as clean
     mixed: bool = True  # False: cross-entropy on all labels; divisions are made, and nothing follows from them,
     caught_up: float = -1.0  # until the networks contradict no more labels than this share: from then on epochs are mixed

@@ -23,6 +23,7 @@ from labelsieve.method.steps import mixed_step, warm_up_step
 from labelsieve.method.subsets import cycled
 
 CHUNK = 32  # steps whose views are made in one go; part of a run's identity, like the stream names
+LOOK = 4096  # samples whose weak views are looked at in one go; likewise
 Step = Callable[..., Tensor]
 
 
@@ -40,6 +41,9 @@ class Engine(Protocol):
 
     def gather(self, learner: Learner, rows: Tensor | None = None) -> Evidence:
         """One plain pass over the training pictures, or those at `rows` (M,), in eval mode."""
+
+    def features(self, learner: Learner, views: Tensor) -> Tensor:
+        """What the network sees in views (M, C, H, W), in eval mode: (M, D)."""
 
     def place(self, tensor: Tensor) -> Tensor:
         """The tensor on the device."""
@@ -66,6 +70,13 @@ class Division:
 def drawn(learner: Learner, recipe: Recipe, epoch: int, engine: Engine, batch: int) -> Tensor | None:
     """The rows (M,) that this network sees in this epoch, on the host; None: every row."""
     return recipe.sampler.rows(engine.given_here(), batch, _stream(recipe, epoch, learner, streams.DRAW))
+
+
+def weak_features(learner: Learner, recipe: Recipe, epoch: int, engine: Engine, rows: Tensor | None = None) -> Tensor:
+    """Features (M, D) of a weak view of every training picture, or of those at `rows` (M,): ruling 3's alternative."""
+    rows = torch.arange(len(engine.given_here())) if rows is None else rows
+    generator = _stream(recipe, epoch, learner, streams.WEAK_FEATURES)
+    return torch.cat([engine.features(learner, engine.weak(some, generator)) for some in rows.split(LOOK)])
 
 
 def warm_up(learner: Learner, recipe: Recipe, epoch: int, engine: Engine) -> Tensor:

@@ -69,6 +69,9 @@ class CleaningConfig:
     prototype_prior: float = 0.5  # share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds
     prototype_memory: int | None = None  # mean of so many last scores is judged by; none: 5 if they warm up so long, else 1
     prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
+    prototype_teacher: str = "peer"  # whose mixture teaches a network's prototypes: peer (ruling 1) or own
+    judge_first: bool = False  # prototypes judge before they learn, as in Algorithm 1; false: after, as in section 4.1 (ruling 1)
+    prototype_views: str = "plain"  # pictures whose features prototypes learn from: plain (ruling 3) or weak, a weak view of each
     least_clean: float | None = None  # at least this share of labels is taken as clean; none: by the estimated noise
     alpha: float = 0.0  # weight of the confident samples among the noisy ones
     dim: int = 128  # d, of projected features and prototypes

@@ -22,10 +22,10 @@ def register_cleaner(name: str, make: Make) -> None:
 
     `make(seed=...)` is called once for each of the two networks and gives an object with the verbs of
     `labelsieve.method.cleaners.Cleaner`. Every epoch after the warm-up it learns from its network's evidence and the
-    partition (N,) that the peer's mixture makes, and judges; after `cleaning.prototype_warmup` of all epochs its chances
-    divide, at `cleaning.tau`. Its numbers stand where those of prototypes do (`auc_prototype`, `by_prototype`). The mixture
-    is one for each class where the name ends in -awr. Whoever resumes such a run must have registered it too. Registered
-    again, a name means the newer one.
+    partition (N,) that the peer's mixture makes (`cleaning.prototype_teacher=own`: its own network's), and judges; after
+    `cleaning.prototype_warmup` of all epochs its chances divide, at `cleaning.tau`. Its numbers stand where those of
+    prototypes do (`auc_prototype`, `by_prototype`). The mixture is one for each class where the name ends in -awr. Whoever
+    resumes such a run must have registered it too. Registered again, a name means the newer one.
     """
     if name in CLEANERS:
         raise UsageError(f'a cleaner "{name}" is known already; choose another name')

@@ -16,6 +16,8 @@ from labelsieve.runs.own_cleaners import check_cleaner
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
 DRAWS = ("balanced", "random")
 MODELS = ("last", "best-val")
+TEACHERS = ("peer", "own")
+LEARNT_FROM = ("plain", "weak")
 # The least and the most that a number may be.
 RANGES: dict[str, tuple[float, float]] = {
     "training.epochs": (1, 1e6),
@@ -87,6 +89,8 @@ def validate(config: Config, recorded: bool = False) -> None:
     choice("engine.pictures", config.engine.pictures, PLACES)
     choice("engine.precision", config.engine.precision, ("auto", *PRECISIONS))
     choice("output.model", config.output.model, MODELS)
+    choice("cleaning.prototype_teacher", config.cleaning.prototype_teacher, TEACHERS)
+    choice("cleaning.prototype_views", config.cleaning.prototype_views, LEARNT_FROM)
     training, cleaning = config.training, config.cleaning
     for key, (low, high) in RANGES.items():
         value = value_at(config, key)
@@ -100,15 +104,28 @@ def validate(config: Config, recorded: bool = False) -> None:
             raise UsageError(
                 f'setting "cleaning.{key}" must be 1 with training.epoch_batches: new samples every epoch have no past'
             )
-    changed = cleaning.prototype_prior != 0.5 or (cleaning.prototype_memory or 1) != 1
-    if changed and config.cleaner not in ("cpc-agn", "cpc-awr"):
-        raise UsageError(
-            f'settings "cleaning.prototype_prior" and "cleaning.prototype_memory" are for the cleaners cpc-agn and cpc-awr; '
-            f"this is {config.cleaner}"
-        )
+    _check_judge(config)
     for key, count in (("data.limit", config.data.limit), ("data.test_limit", config.data.test_limit)):
         if count is not None and count < 2:
             raise UsageError(f'setting "{key}" is {count}; it must be at least 2')
+
+
+def _check_judge(config: Config) -> None:
+    """Settings of prototypes that this cleaner would not heed are errors: it has none, or they learn in another way."""
+    cleaning, prototypes = config.cleaning, config.cleaner in ("cpc-agn", "cpc-awr")
+    mixtures = ("gmm-agn", "gmm-awr")
+    asked = {  # setting -> (is it other than its default, does this cleaner heed it)
+        "prototype_prior": (cleaning.prototype_prior != 0.5, prototypes),
+        "prototype_memory": ((cleaning.prototype_memory or 1) != 1, prototypes),
+        "prototype_views": (cleaning.prototype_views != "plain", prototypes),
+        "prototype_teacher": (cleaning.prototype_teacher != "peer", config.cleaner not in (*mixtures, "contrastive")),
+        "judge_first": (cleaning.judge_first, config.cleaner not in mixtures),
+    }
+    for key, (changed, heeded) in asked.items():
+        if changed and not heeded:
+            raise UsageError(
+                f'setting "cleaning.{key}" is for the cleaners cpc-agn and cpc-awr; with {config.cleaner} it would do nothing'
+            )
 
 
 def validate_for(config: Config, data: NoisyData) -> None:

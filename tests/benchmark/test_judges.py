@@ -1,0 +1,92 @@
+"""The study of judges: every variant in every divided epoch, each by its own rule, and no say in the training."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from labelsieve.benchmark.judges import VARIANTS, Study, main
+from labelsieve.method.algorithm import Epoch
+from labelsieve.method.prototypes import PrototypeCleaner
+from labelsieve.runs.resolve import resolve
+from labelsieve.runs.train import begin, drive
+
+SETTINGS = ["training.epochs=5", "training.warmup=2", "training.lambda_u=0", "cleaning.dim=16", "engine.threads=1", "device=cpu"]
+OPTIONS = {"data.noise": "sym:0.5", "data.limit": 500}
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, list[Epoch]]:
+    run = begin(tmp_path_factory.mktemp("judges") / "run", resolve("digits", options=OPTIONS, settings=SETTINGS))
+    study, epochs = Study(run, run.folder.path / "judges.csv"), []
+
+    def watch(epoch: Epoch) -> None:
+        study.watch(epoch)
+        epochs.append(epoch)
+
+    for _ in drive(run, watch=watch):
+        pass
+    return study, [epoch for epoch in epochs if epoch.seen]
+
+
+def by_sklearn(study: Study, scores: torch.Tensor) -> float:
+    return float(roc_auc_score(study.right.numpy(), scores.numpy()))
+
+
+def told(study: Study, judge: str) -> list[list[float]]:
+    return [[row["first"], row["second"]] for row in study.rows if row["judge"] == judge]
+
+
+def test_the_table_has_every_judge_in_every_divided_epoch(studied: tuple[Study, list[Epoch]]) -> None:
+    study, epochs = studied
+    assert [epoch.index for epoch in epochs] == [2, 3, 4, 5]
+    names = ["the teacher: mixture over the losses", *VARIANTS]
+    assert [(row["epoch"], row["judge"]) for row in study.rows] == [(e.index + 1, name) for e in epochs for name in names]
+    with study.path.open(newline="") as file:
+        assert [float(row["auc"]) for row in csv.DictReader(file)] == [row["auc"] for row in study.rows]
+    last = {name: np.mean(told(study, name)) for name in names}
+    ranked = study.table()
+    assert [value for _, value, _ in ranked] == sorted((value for _, value, _ in ranked), reverse=True)
+    assert all(value == pytest.approx(last[name]) for name, value, _ in ranked)
+    # No two variants say the same of all labels: each of them changes something.
+    assert len({tuple(np.ravel(told(study, name))) for name in names}) == len(names) - 1  # the run's teacher is class-aware
+    assert told(study, "class-aware teacher") == told(study, next(iter(VARIANTS)))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_judge_is_taught_by_the_mixture_that_it_names(own: bool, studied: tuple[Study, list[Epoch]]) -> None:
+    study, epochs = studied
+    threshold = study.run.parts.recipe.mixture_threshold
+    batch = study.run.config.training.batch
+    judges = [PrototypeCleaner(dim=16, lr=study.run.config.training.lr, batch=batch, seed=100 + r) for r in (0, 1)]
+    found = told(study, "taught by its own network's mixture" if own else next(iter(VARIANTS)))
+    for epoch, said in zip(epochs, found):
+        for r, judge in enumerate(judges):
+            judge.learn(epoch.seen[r], epoch.by_loss[r if own else 1 - r] > threshold)
+            assert said[r] == pytest.approx(by_sklearn(study, judge.judge(epoch.seen[r])))
+
+
+def test_one_that_judges_before_it_learns_knows_less_of_this_epoch(studied: tuple[Study, list[Epoch]]) -> None:
+    study, _ = studied
+    ruled, first = told(study, next(iter(VARIANTS))), told(study, "judges before it learns")
+    assert first[0] == ruled[0]  # there was nothing to know before
+    assert all(one != other for one, other in zip(first[1:], ruled[1:]))
+
+
+def test_the_study_has_no_say_in_the_training(studied: tuple[Study, list[Epoch]], tmp_path: Path) -> None:
+    alone = begin(tmp_path / "run", resolve("digits", options=OPTIONS, settings=SETTINGS))
+    for _ in drive(alone):
+        pass
+    for one, other in zip(alone.parts.learners, studied[0].run.parts.learners):
+        state, same = one.state_dict(), other.state_dict()
+        assert state.keys() == same.keys() and all(torch.equal(value, same[key]) for key, value in state.items())
+
+
+def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main("digits", tmp_path / "run", tmp_path / "t.csv", None, "sym:0.5", 3, [*SETTINGS, "data.limit=300"])
+    assert "the teacher: mixture over the losses" in capsys.readouterr().out
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert {row["epoch"] for row in csv.DictReader(file)} == {"3"}
