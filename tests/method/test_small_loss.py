@@ -42,6 +42,39 @@ def test_normalisation_is_over_the_whole_set_also_per_class() -> None:
     assert cleaner.mixture_ is not None and cleaner.mixture_.means.shape == (K, 2)
 
 
+def test_normalisation_may_be_over_each_class() -> None:
+    """Every class from 0 to 1, so that the variance that is added to each component weighs alike in all of them."""
+    seen, _ = evidence()
+    losses = seen.losses * (1 + 4 * seen.labels) + 10 * seen.labels
+    losses[5] = torch.inf
+    cleaner = MixtureCleaner(True, memory=2, own_range=True)
+    for scale in (1.0, 2.0):
+        cleaner.learn(replace(seen, losses=scale * losses))
+    assert cleaner.past_ is not None and cleaner.past_.shape == (2, N)
+    finite = torch.isfinite(losses)
+    for k in range(K):
+        own = (seen.labels == k) & finite
+        torch.testing.assert_close(cleaner.past_[:, own], normalised(losses[own]).expand(2, -1), rtol=0, atol=1e-7)
+    assert cleaner.excluded_ == 1
+    again = MixtureCleaner(True, memory=2, own_range=True)
+    again.load_state_dict(cleaner.state_dict())
+    assert torch.equal(again.judge(replace(seen, losses=losses)), cleaner.judge(replace(seen, losses=losses)))
+    # What is added to variances is all that a class's range decides: without it the posteriors are those of the whole set's.
+    with_range, without = (MixtureCleaner(True, reg_covar=1e-12, max_iter=1, own_range=own) for own in (True, False))
+    for one in (with_range, without):
+        one.learn(seen)
+    torch.testing.assert_close(with_range.judge(seen), without.judge(seen), rtol=0, atol=1e-4)
+
+
+def test_a_range_from_before_there_was_one_a_class_is_read() -> None:
+    seen, _ = evidence()
+    cleaner, again = MixtureCleaner(), MixtureCleaner()
+    cleaner.learn(seen)
+    state = cleaner.state_dict()
+    again.load_state_dict(state | {"range": state["range"].flatten()})
+    assert torch.equal(again.judge(seen), cleaner.judge(seen))
+
+
 def test_scaling_all_losses_changes_nothing() -> None:
     seen, _ = evidence()
     first, second = MixtureCleaner(), MixtureCleaner()

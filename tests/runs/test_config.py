@@ -194,6 +194,7 @@ OUT_OF_RANGE = {
     "cleaning.tau": -0.1,
     "cleaning.prototype_prior": 0,
     "cleaning.prototype_memory": 0,
+    "cleaning.mixture_range": "room",
     "cleaning.prototype_teacher": "nobody",
     "cleaning.prototype_views": "strong",
     "cleaning.least_clean": 1.1,

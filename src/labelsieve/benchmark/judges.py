@@ -34,6 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ruled (linear, d 128, plain features, 1 pass)": {},
     "class-agnostic teacher": {"per_class": False},
     "class-aware teacher": {"per_class": True},
+    "class-aware teacher, losses ranged over each class": {"per_class": True, "own_range": True},
     "2 layers": {"depth": 2},
     "cosine, scale 10": {"cosine": 10.0},
     "unit features": {"unit": True},
@@ -58,7 +59,8 @@ class Shadow:
         known = {key: settings[key] for key in ("depth", "cosine", "passes", "alpha", "lr") if key in settings}
         base: dict[str, Any] = {"dim": run.config.cleaning.dim, "lr": run.config.training.lr, "batch": run.config.training.batch}
         memory = run.config.cleaning.mixture_memory or 1
-        self.teachers = [MixtureCleaner(per_class=bool(self.per_class), memory=memory) for _ in PEERS]
+        own_range = settings.get("own_range", False)
+        self.teachers = [MixtureCleaner(bool(self.per_class), memory, own_range=own_range) for _ in PEERS]
         self.judges = [PrototypeCleaner(**(base | known), seed=100 + r) for r, _ in PEERS]
         self.scores: list[deque[Tensor]] = [deque(maxlen=settings.get("memory", 1)) for _ in PEERS]
         capture = getattr(run.parts.engine, "captured_pass", None)

@@ -13,9 +13,9 @@ from labelsieve.method.mixture import Mixture
 class MixtureCleaner:
     """A two-component mixture over the losses, one for all classes or one for each.
 
-    Losses are min-max normalised over the whole set. With `memory` > 1 the mean of the last `memory` normalised vectors
-    goes into the mixture (90 % noise: 5). A class that cannot be fitted counts as clean (`unfitted_` names it); losses
-    that are not finite are left out of the fit, judged 0, and counted (`excluded_`).
+    Losses are min-max normalised over the whole set, or with `own_range` over each class. With `memory` > 1 the mean of the
+    last `memory` normalised vectors goes into the mixture (90 % noise: 5). A class that cannot be fitted counts as clean
+    (`unfitted_` names it); losses that are not finite are left out of the fit, judged 0, and counted (`excluded_`).
 
     >>> import torch
     >>> from labelsieve import Evidence
@@ -34,30 +34,27 @@ class MixtureCleaner:
         max_iter: int = 10,
         tol: float = 1e-2,
         reg_covar: float = 5e-4,
+        own_range: bool = False,
     ) -> None:
         self.per_class = per_class
+        self.own_range = own_range
         self.memory = memory
         self.max_iter = max_iter
         self.tol = tol
         self.reg_covar = reg_covar
         self.mixture_: Mixture | None = None
         self.past_: Tensor | None = None  # (up to memory, N), the newest last
-        self.range_: Tensor | None = None  # (2,) lowest and highest finite loss
+        self.range_: Tensor | None = None  # (2, 1 or K) lowest and highest finite loss
 
     def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
-        losses = seen.losses.double()
-        finite = torch.isfinite(losses)
-        lowest = torch.where(finite, losses, torch.inf).amin() if len(losses) else losses.new_zeros(())
-        highest = torch.where(finite, losses, -torch.inf).amax() if len(losses) else losses.new_zeros(())
-        self.range_ = torch.stack((lowest, highest))
+        self.range_ = self._extremes(seen)
         latest = self._normalised(seen).unsqueeze(0)
         same_rows = self.past_ is not None and self.past_.shape[1] == len(seen)
         past = torch.cat((self.past_, latest)) if same_rows and self.past_ is not None else latest
         self.past_ = past[-self.memory :]
-        groups = seen.labels if self.per_class else torch.zeros_like(seen.labels)
         self.mixture_ = mixture.fit(
             self.past_.mean(0),
-            groups,
+            _groups(seen, self.per_class),
             seen.classes if self.per_class else 1,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -70,12 +67,20 @@ class MixtureCleaner:
         losses = self._normalised(seen)
         if len(self.past_) > 1 and self.past_.shape[1] == len(seen):
             losses = torch.cat((self.past_[:-1], losses.unsqueeze(0))).mean(0)
-        groups = seen.labels if self.per_class else torch.zeros_like(seen.labels)
-        return self.mixture_.posterior(losses, groups).to(torch.float32)
+        return self.mixture_.posterior(losses, _groups(seen, self.per_class)).to(torch.float32)
+
+    def _extremes(self, seen: Evidence) -> Tensor:
+        """The lowest and the highest finite loss, of all labels (2, 1) or of each class's (2, K)."""
+        losses, groups = seen.losses.double(), _groups(seen, self.own_range)
+        finite = torch.isfinite(losses)
+        none = losses.new_zeros(seen.classes if self.own_range else 1)
+        lowest = (none + torch.inf).scatter_reduce(0, groups, torch.where(finite, losses, torch.inf), "amin")
+        highest = (none - torch.inf).scatter_reduce(0, groups, torch.where(finite, losses, -torch.inf), "amax")
+        return torch.stack((lowest, highest))
 
     def _normalised(self, seen: Evidence) -> Tensor:
         assert self.range_ is not None
-        lowest, highest = self.range_
+        lowest, highest = self.range_[:, _groups(seen, self.own_range)]
         losses = (seen.losses.double() - lowest) / (highest - lowest).clamp_min(1e-12)
         return torch.where(torch.isfinite(seen.losses), losses, torch.nan)
 
@@ -105,5 +110,10 @@ class MixtureCleaner:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         if not state:
             return
-        self.past_, self.range_ = state["past"], state["range"]
+        self.past_, self.range_ = state["past"], state["range"].reshape(2, -1)  # it was (2,) once
         self.mixture_ = Mixture(state["means"], state["variances"], state["weights"], state["fitted"])
+
+
+def _groups(seen: Evidence, by_class: bool) -> Tensor:
+    """(N,) which of K classes each label belongs to, or 0 for all."""
+    return seen.labels if by_class else torch.zeros_like(seen.labels)

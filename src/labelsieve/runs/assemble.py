@@ -143,7 +143,8 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
     """The mixture that teaches and, unless it divides alone, what judges by prototypes or in their place."""
     check_cleaner(config.cleaner)
     c, t = config.cleaning, config.training
-    teacher = MixtureCleaner(per_class=config.cleaner.endswith("-awr"), memory=c.mixture_memory or 1)
+    aware, own_range = config.cleaner.endswith("-awr"), c.mixture_range == "class"
+    teacher = MixtureCleaner(per_class=aware, memory=c.mixture_memory or 1, own_range=own_range)
     if config.cleaner in ("gmm-agn", "gmm-awr"):
         return teacher, None
     lr = t.lr if c.prototype_lr is None else c.prototype_lr

@@ -65,6 +65,7 @@ class TrainingConfig:
 class CleaningConfig:
     mixture_threshold: float | None = None  # strictly above: clean by loss; none: by the estimated noise
     mixture_memory: int | None = None  # mean of so many last loss vectors goes into the mixture; none: by the estimated noise
+    mixture_range: str = "all"  # losses are brought to 0..1 over all labels (ruling 7), or over each class's (class)
     tau: float = 0.5  # strictly above: clean by prototype
     prototype_prior: float = 0.5  # share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds
     prototype_memory: int | None = None  # mean of so many last scores is judged by; none: 5 if they warm up so long, else 1

@@ -18,6 +18,7 @@ DRAWS = ("balanced", "random")
 MODELS = ("last", "best-val")
 TEACHERS = ("peer", "own")
 LEARNT_FROM = ("plain", "weak")
+RANGED_OVER = ("all", "class")
 # The least and the most that a number may be.
 RANGES: dict[str, tuple[float, float]] = {
     "training.epochs": (1, 1e6),
@@ -89,6 +90,7 @@ def validate(config: Config, recorded: bool = False) -> None:
     choice("engine.pictures", config.engine.pictures, PLACES)
     choice("engine.precision", config.engine.precision, ("auto", *PRECISIONS))
     choice("output.model", config.output.model, MODELS)
+    choice("cleaning.mixture_range", config.cleaning.mixture_range, RANGED_OVER)
     choice("cleaning.prototype_teacher", config.cleaning.prototype_teacher, TEACHERS)
     choice("cleaning.prototype_views", config.cleaning.prototype_views, LEARNT_FROM)
     training, cleaning = config.training, config.cleaning
