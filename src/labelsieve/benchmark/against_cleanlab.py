@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelsieve.benchmark.known import right_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
-from labelsieve.data.noisy_data import Truth
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Epoch, divide
@@ -181,12 +181,7 @@ def last_division(run: Run, budget: float | None, clock: Callable[[], float]) ->
 
 
 def wrong_labels(rows: Rows) -> np.ndarray:
-    if rows.truth is None:
-        raise ToolError(
-            "the true labels are not known, so there is nothing to measure; make noise on purpose with --noise sym:0.2"
-        )
-    truth: Truth = rows.truth
-    return (truth.labels != rows.data.labels).numpy()
+    return (~right_labels(rows)).numpy()
 
 
 def check_some_wrong(rows: Rows) -> None:

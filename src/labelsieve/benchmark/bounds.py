@@ -13,12 +13,14 @@ from typing import Annotated
 import typer
 from torch import Tensor
 
+from labelsieve.benchmark.known import held_pictures, right_labels
 from labelsieve.method.algorithm import learn
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import Run
 from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
 
 
@@ -35,16 +37,16 @@ class Known(MixtureCleaner):
 
 def accuracy(run: Run) -> float:
     """Percent, by the sum of both networks' logits on the test pictures."""
-    assert run.rows.test is not None
-    logits = sum(run.parts.engine.predict(each, run.rows.test.images).logits for each in run.parts.learners)
+    held = held_pictures(run.rows)
+    logits = sum(run.parts.engine.predict(each, held.images).logits for each in run.parts.learners)
     assert isinstance(logits, Tensor)
-    return 100 * float((logits.argmax(1).cpu() == run.rows.test.labels).float().mean())
+    return 100 * float((logits.argmax(1).cpu() == held.labels).float().mean())
 
 
 def bounded(run: Run, table: Path) -> list[float]:
     """Train from where the run stands to its end, a row of the table for each epoch; its accuracies."""
-    assert run.rows.truth is not None
-    right = (run.rows.truth.labels == run.rows.data.labels).to(run.parts.engine.device)
+    held_pictures(run.rows)
+    right = right_labels(run.rows).to(run.parts.engine.device)
     for learner in run.parts.learners:
         learner.teacher, learner.judge = Known(right), None
     found: list[float] = []
@@ -76,4 +78,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    as_command(main)

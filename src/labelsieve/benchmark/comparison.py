@@ -17,6 +17,7 @@ from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import as_command
 
 
 @dataclass(frozen=True)
@@ -83,4 +84,4 @@ def main(pairs: Annotated[list[str], typer.Argument(help="FOLDS.npz=RUN.json, fo
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    as_command(main)

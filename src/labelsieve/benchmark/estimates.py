@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from labelsieve.benchmark.known import right_labels
 from labelsieve.method.estimate import NoiseEstimate, estimate_noise
 from labelsieve.method.stages import warm_up
 from labelsieve.runs.assemble import parts_for, rows_for
@@ -15,6 +16,7 @@ from labelsieve.runs.decide import lambda_by
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import settled
 from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import as_command
 
 NOISES = ["none", "sym:0.05", "sym:0.2", "sym:0.4", "sym:0.6", "sym:0.8", "pair:0.2", "pair:0.4"]
 
@@ -26,8 +28,7 @@ def estimate_after_warm_up(config: Config) -> tuple[float, NoiseEstimate]:
     for epoch in range(parts.recipe.warmup):
         for learner in parts.learners:
             warm_up(learner, parts.recipe, epoch, parts.engine)
-    assert rows.truth is not None
-    wrong = float((rows.truth.labels != rows.data.labels).double().mean())
+    wrong = float((~right_labels(rows)).double().mean())
     return wrong, estimate_noise([parts.engine.gather(learner) for learner in parts.learners])
 
 
@@ -49,4 +50,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    as_command(main)

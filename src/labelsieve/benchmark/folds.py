@@ -14,6 +14,7 @@ from labelsieve.benchmark.against_cleanlab import Task, Watch, out_of_sample, pe
 from labelsieve.benchmark.scores_study import write_arrays
 from labelsieve.engine.device import choose_device
 from labelsieve.runs.assemble import rows_for
+from labelsieve.terminal.ending import as_command
 
 
 def folds_of(task: Task) -> dict[str, np.ndarray]:
@@ -46,4 +47,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    as_command(main)

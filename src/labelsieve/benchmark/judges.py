@@ -17,6 +17,7 @@ import torch
 import typer
 from torch import Tensor
 
+from labelsieve.benchmark.known import right_labels
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
@@ -26,6 +27,7 @@ from labelsieve.runs.resolve import resolve
 from labelsieve.runs.run import Run
 from labelsieve.runs.train import drive
 from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
 from labelsieve.terminal.progress import line
 
@@ -93,9 +95,8 @@ class Study:
     """All variants beside one run; a row of the table for each of them and each epoch."""
 
     def __init__(self, run: Run, table: Path) -> None:
-        assert run.rows.truth is not None
         self.run, self.path = run, table
-        self.right = (run.rows.truth.labels == run.rows.data.labels).to(run.parts.engine.device)
+        self.right = right_labels(run.rows).to(run.parts.engine.device)
         self.shadows = [Shadow(name, settings, run) for name, settings in VARIANTS.items()]
         self.rows: list[dict[str, Any]] = []
 
@@ -159,4 +160,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    as_command(main)

@@ -28,6 +28,7 @@ from labelsieve.runs import atomic
 from labelsieve.runs.config import Config
 from labelsieve.runs.run import Run
 from labelsieve.runs.train import begin, drive
+from labelsieve.terminal.ending import as_command
 
 
 class Noted:
@@ -126,4 +127,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    as_command(main)

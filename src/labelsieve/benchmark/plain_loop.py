@@ -21,11 +21,14 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from labelsieve import nets
+from labelsieve.benchmark.known import held_pictures, right_labels
 from labelsieve.engine.device import choose_device
+from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import Rows, recipe_for, rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.resolve import resolve
 from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import as_command
 
 COLUMNS = ("epoch", "accuracy", "accuracy_1", "accuracy_2", "cross_entropy", "X_1", "X_2", "precision", "auc")
 
@@ -34,13 +37,14 @@ class PlainLoop:
     """Two networks and what they have seen; `epochs` trains them, a row of measures each."""
 
     def __init__(self, config: Config, rows: Rows) -> None:
-        assert rows.truth is not None and rows.test is not None
+        if rows.data.are_vectors:
+            raise ToolError(f"{config.data.source}: these are vectors; the plain loop takes pictures")
+        self.right, held = right_labels(rows).numpy(), held_pictures(rows)
         self.config, self.recipe, self.device = config, recipe_for(config), choose_device(config.device)
         torch.manual_seed(1000 + config.seed)
         self.draws = np.random.default_rng(config.seed)
         self.images, self.labels = rows.data.images.to(self.device), rows.data.labels.to(self.device)
-        self.held, self.held_labels = rows.test.images.to(self.device), rows.test.labels.to(self.device)
-        self.right = (rows.truth.labels == rows.data.labels).numpy()
+        self.held, self.held_labels = held.images.to(self.device), held.labels.to(self.device)
         self.classes, self.mirror = len(rows.data.classes), rows.collection.mirror
         self.mean, self.std = (
             torch.tensor(values, device=self.device).view(1, -1, 1, 1) for values in (rows.collection.mean, rows.collection.std)
@@ -194,4 +198,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    as_command(main)

@@ -22,6 +22,7 @@ import typer
 
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError
+from labelsieve.terminal.ending import as_command
 
 READ = ("config.yaml", "issues.csv", "issues.parquet", "scores.npz", "neighbours.npz", "round.json")
 
@@ -139,4 +140,4 @@ def command(
 
 
 if __name__ == "__main__":
-    typer.run(command)
+    as_command(command)

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import typer
 
+from labelsieve.benchmark.known import right_labels
 from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
@@ -22,6 +23,7 @@ from labelsieve.runs import atomic
 from labelsieve.runs.history import RECENT
 from labelsieve.runs.label_score import geometric_mean
 from labelsieve.runs.run import Run
+from labelsieve.terminal.ending import as_command
 
 CHOSEN = "label_score: geometric mean of prototypes' softmax share and softmax share, last 5, and the former, first"
 
@@ -49,9 +51,8 @@ class Watch:
     """Collects a trail beside a run, without any say in it."""
 
     def __init__(self, run: Run, clock: Callable[[], float]) -> None:
-        assert run.rows.truth is not None
         self.run, self.clock, self.began = run, clock, clock()
-        self.wrong = (run.rows.truth.labels != run.rows.data.labels).numpy()
+        self.wrong = (~right_labels(run.rows)).numpy()
         self.rows: list[dict[str, np.ndarray]] = []
 
     def __call__(self, epoch: Epoch) -> None:
@@ -200,4 +201,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    as_command(main)

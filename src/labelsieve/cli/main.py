@@ -1,7 +1,6 @@
 """The door: `labelsieve VERB ...`. Thin; each verb has a file of its own and imports what is heavy only when it runs."""
 
 import os
-import sys
 from typing import Annotated
 
 import typer
@@ -26,8 +25,7 @@ from labelsieve.cli import (
     review,
     train,
 )
-from labelsieve.errors import ToolError
-from labelsieve.terminal.visible import visible
+from labelsieve.terminal.ending import ended_in_a_line
 from labelsieve.version import __version__
 
 app = typer.Typer(
@@ -81,22 +79,8 @@ app.command("bench-review")(bench_review.bench_review)
 def main() -> None:
     """Run the command line; what is the user's to mend ends in one line and exit code 1 or 2, without a traceback."""
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # or the processes we start would import modules from the working folder
-    try:
+    with ended_in_a_line(lambda: DEBUG):
         app()
-    except ToolError as error:
-        if DEBUG:
-            raise
-        typer.echo(f"error: {visible(str(error))}", err=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(130)
-    except MemoryError:
-        typer.echo(
-            "error: not enough memory; use fewer samples (--limit), a smaller batch or a smaller network",
-            err=True,
-        )
-        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""Studies that are no verbs end as verbs do: one line that names what is missing and what to do, before anything is trained."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from labelsieve.benchmark import bounds, judges, plain_loop
+from labelsieve.terminal.ending import as_command
+
+
+def ended(main: object, words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["study", *words])
+    with pytest.raises(SystemExit) as stopped:
+        as_command(main)  # type: ignore[arg-type]
+    return int(stopped.value.code or 0)
+
+
+@pytest.fixture
+def arrays(tmp_path: Path) -> str:
+    """Pictures of which neither the true labels nor a test set are known."""
+    labels = np.arange(200) % 4
+    np.savez(tmp_path / "a.npz", images=np.random.default_rng(0).integers(0, 255, (200, 16, 16), np.uint8), labels=labels)
+    return f"arrays:{tmp_path / 'a.npz'}"
+
+
+@pytest.mark.parametrize("study", [bounds, judges, plain_loop])
+def test_unknown_truth_is_said_before_training(
+    study: object, arrays: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [arrays, "--table", str(tmp_path / "t.csv")]
+    words += ["--until", "3"] if study is plain_loop else ["--out", str(tmp_path / "run")]
+    assert ended(study.main, words, monkeypatch) == 1  # type: ignore[attr-defined]
+    said = capsys.readouterr().err
+    told = ("no test pictures", "use data with") if study is bounds else ("true labels are not known", "--noise sym:0.2")
+    assert said.startswith("error: ") and all(words in said for words in told)
+    assert "Traceback" not in said and not (tmp_path / "t.csv").exists()
+
+
+def test_what_is_misspelt_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(plain_loop.main, ["digitz", "--table", str(tmp_path / "t.csv"), "--until", "1"], monkeypatch) == 2
+    assert 'did you mean "digits"' in capsys.readouterr().err
+
+
+def test_vectors_are_not_for_the_plain_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "v.npz", features=np.zeros((300, 5), np.float32), labels=np.arange(300) % 3)
+    words = [f"embeddings:{tmp_path / 'v.npz'}", "--noise", "sym:0.2", "--table", str(tmp_path / "t.csv"), "--until", "1"]
+    assert ended(plain_loop.main, words, monkeypatch) == 1
+    assert "takes pictures" in capsys.readouterr().err
