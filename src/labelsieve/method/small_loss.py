@@ -71,12 +71,15 @@ class MixtureCleaner:
 
     def _extremes(self, seen: Evidence) -> Tensor:
         """The lowest and the highest finite loss, of all labels (2, 1) or of each class's (2, K)."""
-        losses, groups = seen.losses.double(), _groups(seen, self.own_range)
+        losses = seen.losses.double()
         finite = torch.isfinite(losses)
-        none = losses.new_zeros(seen.classes if self.own_range else 1)
-        lowest = (none + torch.inf).scatter_reduce(0, groups, torch.where(finite, losses, torch.inf), "amin")
-        highest = (none - torch.inf).scatter_reduce(0, groups, torch.where(finite, losses, -torch.inf), "amax")
-        return torch.stack((lowest, highest))
+        low, high = torch.where(finite, losses, torch.inf), torch.where(finite, losses, -torch.inf)
+        if self.own_range:
+            none = losses.new_full((seen.classes,), torch.inf)
+            return torch.stack(
+                (none.scatter_reduce(0, seen.labels, low, "amin"), (-none).scatter_reduce(0, seen.labels, high, "amax"))
+            )
+        return torch.stack((low.amin(), high.amax())).unsqueeze(1) if len(losses) else losses.new_zeros(2, 1)
 
     def _normalised(self, seen: Evidence) -> Tensor:
         assert self.range_ is not None
