@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 from made_evidence import K, N, evidence
 from torch import Tensor
 
-from labelsieve.method.cleaners import MixtureCleaner
+from labelsieve.method.cleaners import Evidence, MixtureCleaner
 from labelsieve.method.mixture import fit
 
 
@@ -64,6 +65,16 @@ def test_normalisation_may_be_over_each_class() -> None:
     for one in (with_range, without):
         one.learn(seen)
     torch.testing.assert_close(with_range.judge(seen), without.judge(seen), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("own_range", [False, True])
+def test_a_class_that_was_not_there_counts_as_clean(own_range: bool) -> None:
+    seen, _ = evidence()
+    there = seen.labels != 2
+    cleaner = MixtureCleaner(True, own_range=own_range)
+    cleaner.learn(Evidence(seen.labels[there], seen.losses[there], seen.probs[there], seen.features[there]))
+    assert cleaner.unfitted_ == [2]
+    assert bool((cleaner.judge(seen)[~there] == 1).all()) and not bool((cleaner.judge(seen)[there] == 1).all())
 
 
 def test_a_range_from_before_there_was_one_a_class_is_read() -> None:

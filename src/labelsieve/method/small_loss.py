@@ -76,9 +76,12 @@ class MixtureCleaner:
         low, high = torch.where(finite, losses, torch.inf), torch.where(finite, losses, -torch.inf)
         if self.own_range:
             none = losses.new_full((seen.classes,), torch.inf)
-            return torch.stack(
-                (none.scatter_reduce(0, seen.labels, low, "amin"), (-none).scatter_reduce(0, seen.labels, high, "amax"))
+            lowest, highest = (
+                none.scatter_reduce(0, seen.labels, low, "amin"),
+                (-none).scatter_reduce(0, seen.labels, high, "amax"),
             )
+            found = torch.stack((lowest, highest))
+            return torch.where(torch.isfinite(found), found, 0.0)  # a class without samples may have some when it is judged
         return torch.stack((low.amin(), high.amax())).unsqueeze(1) if len(losses) else losses.new_zeros(2, 1)
 
     def _normalised(self, seen: Evidence) -> Tensor:
