@@ -66,6 +66,24 @@ def test_normalisation_may_be_over_each_class() -> None:
     torch.testing.assert_close(with_range.judge(seen), without.judge(seen), rtol=0, atol=1e-4)
 
 
+def test_a_class_that_was_not_learnt_from_is_judged_as_without_a_range_of_its_own() -> None:
+    """Of a large set an epoch draws some rows; at the end every row is judged, those of classes that were not drawn, too."""
+    seen, _ = evidence()
+    drawn = seen.labels != 2
+    some = replace(
+        seen, labels=seen.labels[drawn], losses=seen.losses[drawn], probs=seen.probs[drawn], features=seen.features[drawn]
+    )
+    aware, agnostic = MixtureCleaner(True, own_range=True), MixtureCleaner(own_range=True)
+    for cleaner in (aware, agnostic):
+        cleaner.learn(some)
+        assert cleaner.range_ is not None and bool(cleaner.range_.isfinite().all())
+    assert bool((aware.judge(seen)[~drawn] == 1).all())  # ruling 9: without a mixture all count as clean
+    assert bool((agnostic.judge(seen)[~drawn] > 0.5).any())
+    nothing = MixtureCleaner(True, own_range=True)
+    nothing.learn(replace(seen, losses=torch.full((N,), torch.nan)))
+    assert not nothing.judge(seen).isnan().any()
+
+
 def test_a_range_from_before_there_was_one_a_class_is_read() -> None:
     seen, _ = evidence()
     cleaner, again = MixtureCleaner(), MixtureCleaner()

@@ -70,13 +70,16 @@ class MixtureCleaner:
         return self.mixture_.posterior(losses, _groups(seen, self.per_class)).to(torch.float32)
 
     def _extremes(self, seen: Evidence) -> Tensor:
-        """The lowest and the highest finite loss, of all labels (2, 1) or of each class's (2, K)."""
+        """The lowest and the highest finite loss, of all labels (2, 1) or of each class's (2, K).
+
+        A class that was not seen (of a large set, an epoch sees some rows) has those of all: its labels are judged at the end.
+        """
         losses, groups = seen.losses.double(), _groups(seen, self.own_range)
         finite = torch.isfinite(losses)
         none = losses.new_zeros(seen.classes if self.own_range else 1)
         lowest = (none + torch.inf).scatter_reduce(0, groups, torch.where(finite, losses, torch.inf), "amin")
         highest = (none - torch.inf).scatter_reduce(0, groups, torch.where(finite, losses, -torch.inf), "amax")
-        return torch.stack((lowest, highest))
+        return torch.stack((lowest.where(lowest.isfinite(), lowest.amin()), highest.where(highest.isfinite(), highest.amax())))
 
     def _normalised(self, seen: Evidence) -> Tensor:
         assert self.range_ is not None
