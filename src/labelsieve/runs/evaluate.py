@@ -49,6 +49,7 @@ def evaluate_model(
         "split": found.split,
         "pictures": len(found.held.labels),
         "left_out": len(found.left_out),
+        "notes": list(found.notes),
         "trained_on": found.split == "all" and source is not None and _same_place(source, trained_on),
         "accuracy": accuracy,
         "interval": accuracy_interval(round(accuracy["both"] / 100 * len(found.held.labels)), len(found.held.labels)),
