@@ -1,5 +1,7 @@
 """Does a configuration make sense, by itself and for its data? Asked before any long work starts."""
 
+from collections.abc import Collection
+
 from labelsieve.data.augment.views import POLICY_NAMES
 from labelsieve.data.noise import check_form
 from labelsieve.data.noisy_data import NoisyData
@@ -128,6 +130,21 @@ def _check_judge(config: Config) -> None:
             raise UsageError(
                 f'setting "cleaning.{key}" is for the cleaners cpc-agn and cpc-awr; with {config.cleaner} it would do nothing'
             )
+
+
+def unheeded(config: Config, told: Collection[str]) -> str:
+    """What was told, by full key, and this run's cleaner does not read: in words, or "".
+
+    Presets say such things for all cleaners that are crossed into them, so it is no error.
+    """
+    dividing, sizes, cpc = ("tau", "prototype_warmup"), ("dim", "prototype_lr"), ("alpha", "passes", "projector_depth", "cosine")
+    unread: tuple[str, ...] = ()
+    if config.cleaner in ("gmm-agn", "gmm-awr"):
+        unread = (*dividing, *sizes, *cpc)
+    elif config.cleaner not in ("cpc-agn", "cpc-awr"):  # one of the user's has numbers of its own
+        unread = cpc if config.cleaner == "contrastive" else (*sizes, *cpc)
+    found = [key for key in (f"cleaning.{name}" for name in unread) if key in told]
+    return f"{', '.join(found)}: the cleaner {config.cleaner} does not read that, so nothing follows from it" if found else ""
 
 
 def validate_for(config: Config, data: NoisyData) -> None:
