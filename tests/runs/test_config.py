@@ -9,7 +9,7 @@ import pytest
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
 from labelsieve.runs.presets import CLEANERS
-from labelsieve.runs.resolve import PLACES, given_by, resolve
+from labelsieve.runs.resolve import PLACES, given_by, parse_settings, resolve
 from labelsieve.runs.setting_words import setting_words
 from labelsieve.runs.validate import unheeded, validate
 
@@ -254,8 +254,11 @@ def test_a_setting_that_a_cleaner_would_not_heed_is_an_error(key: str) -> None:
     for cleaner in CLEANERS:
         config = override(Config(), {"cleaner": cleaner, key: value})
         if cleaner in without:
-            with pytest.raises(UsageError, match=f'"{key}" is for the cleaners cpc-agn and cpc-awr; with {cleaner} it would'):
+            says = f'"{key}" is for the cleaners cpc-agn and cpc-awr; with {cleaner} it would'
+            with pytest.raises(UsageError, match=says) as caught:
                 validate(config)
+            remedy = str(caught.value).partition("--set ")[2]  # a next round has it from the round before
+            validate(override(config, parse_settings([remedy])))
         else:
             validate(config)
 

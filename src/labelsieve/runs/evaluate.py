@@ -31,7 +31,8 @@ def evaluate_model(
     """Percent right by each network, by both (with its 95 % interval), and by prototypes.
 
     On `data`: its test pictures, else its val pictures, else all of it; its classes go by name. Without data, on what the
-    run itself was measured on (with `data.test_limit` on the whole of it). `said` holds settings of pictures by dotted key, in place of the run's own.
+    run itself was measured on (with `data.test_limit` on the whole of it). `said` holds settings of pictures by dotted key,
+    in place of the run's own.
     """
     config = RunFolder.open(path).read_config()
     if data is None and said:

@@ -12,7 +12,7 @@ from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.method.guessing import PASSES
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
-from labelsieve.runs.config import VERSION, Config, value_at
+from labelsieve.runs.config import VERSION, CleaningConfig, Config, value_at
 from labelsieve.runs.own_cleaners import check_cleaner
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
@@ -127,8 +127,10 @@ def _check_judge(config: Config) -> None:
     }
     for key, (changed, heeded) in asked.items():
         if changed and not heeded:
+            usual = str(getattr(CleaningConfig(), key)).lower()
             raise UsageError(
-                f'setting "cleaning.{key}" is for the cleaners cpc-agn and cpc-awr; with {config.cleaner} it would do nothing'
+                f'setting "cleaning.{key}" is for the cleaners cpc-agn and cpc-awr; with {config.cleaner} it would do nothing: '
+                f"choose one of them, or --set cleaning.{key}={usual}"
             )
 
 
