@@ -121,7 +121,7 @@ def matched(labels: np.ndarray, theirs: Sequence[str], ours: Sequence[str], plac
         more = f" ({len(strange)} such classes)" if len(strange) > 1 else ""
         raise ToolError(
             f"{place}: the class {quoted(strange[0])} is not one of the {len(ours)} that this model knows"
-            f"{suggest(strange[0], ours)}{more}; rename it or leave it out. It knows {_listed(ours)}"
+            f"{suggest(strange[0], ours)}{more}; it knows {_listed(ours)}: rename it, or leave it out"
         )
     number = {name: k for k, name in enumerate(ours)}
     table = np.array([number.get(name, -1) for name in theirs], np.int64)
