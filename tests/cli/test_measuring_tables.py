@@ -45,6 +45,24 @@ def test_pictures_of_the_test_split_alone_are_measured_on(tmp_path: Path, shell:
     assert answer.code == 0 and json.loads(answer.out)["split"] == "test" and json.loads(answer.out)["pictures"] == 15
 
 
+def test_a_run_is_measured_again_on_what_it_was_measured_on(tmp_path: Path, shell: Shell) -> None:
+    """Test pictures of a class without training pictures are passed over then as they were in training, not an error."""
+    root = tmp_path / "data"
+    folder(root / "train")
+    folder(root / "test", ("cat", "dog", "cow", "emu"), each=4, first=50)
+    trained = shell("train", root, "--out", tmp_path / "run", *QUICK)
+    assert trained.code == 0 and "4 test pictures are of classes without training pictures" in trained.out
+    last = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()][-2]
+    for data in ((), (root,)):
+        answer = shell("evaluate", tmp_path / "run", *data, "--json")
+        assert answer.code == 0, answer.err
+        found = json.loads(answer.out)
+        assert (found["pictures"], found["split"], found["accuracy"]["both"]) == (12, "test", last["accuracy"]["both"])
+    assert "note: 4 test pictures are of classes without" in shell("evaluate", tmp_path / "run").out
+    alone = shell("evaluate", tmp_path / "run", root / "test")
+    assert alone.code == 1 and 'class "emu" is not one of the 3' in alone.err and "leave it out" in alone.err
+
+
 def test_an_empty_id_column_is_none_and_stays_so_in_the_run(tmp_path: Path, shell: Shell) -> None:
     data = vectors(tmp_path / "v.parquet", None, id=["same"] * 60)
     assert shell("train", data, "--out", tmp_path / "run", *QUICK).code != 0

@@ -148,6 +148,14 @@ def test_a_dry_run_makes_nothing(tmp_path: Path, shell: Shell, source: str, fini
     assert "exists already" in shell("train", source, "--out", finished, "--dry-run", *TINY).out
 
 
+def test_a_setting_that_the_cleaner_does_not_read_is_told(tmp_path: Path, shell: Shell, source: str) -> None:
+    said = ("--cleaner", "gmm-agn", "--set", "passes=3")
+    planned = shell("train", source, "--dry-run", *TINY, *said)
+    note = next(line for line in planned.out.splitlines() if line.startswith("# note: cleaning."))
+    assert "cleaning.passes: the cleaner gmm-agn does not read that" in note
+    assert "does not read" not in shell("train", source, "--dry-run", *TINY, "--set", "passes=3").out
+
+
 def test_a_time_limit_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:
     run = tmp_path / "my run"
     stopped = shell("train", source, "--out", run, *TINY, "--time-limit", "0.001s")

@@ -1,5 +1,7 @@
 """What `checked` and its siblings refuse, and the channel statistics against NumPy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -26,6 +28,7 @@ def rows(labels: list[int], classes: tuple[str, ...] = ("a", "b"), ids: str | No
     ("data", "says"),
     [
         (rows([0, 1], ids="x"), "2 pictures, 2 labels, 1 ids"),
+        (replace(rows([0, 1]), images=torch.zeros(3, 1, 2, 2)), "3 pictures, 2 labels; the counts"),
         (rows([]), "no samples"),
         (rows([0, 0], ("a",)), "1 class"),
         (rows([0, 1], ("a", "a")), 'class name "a" occurs more than once'),

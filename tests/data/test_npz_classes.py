@@ -28,7 +28,7 @@ def test_they_are_left_out_and_told(tmp_path: Path, key: str, read: Any) -> None
     assert test is not None and test.labels.tolist() == [1, 2] and len(test.images) == 2
     assert truth is not None and truth.labels.tolist() == [0, 1, 0, 1, 2, 0]
     assert any('no training picture for "bee": left out' in note for note in found.notes)
-    assert any("1 test pictures are of classes without" in note for note in found.notes)
+    assert any("1 test picture is of a class without" in note for note in found.notes)
 
 
 def test_one_class_is_too_few(tmp_path: Path) -> None:

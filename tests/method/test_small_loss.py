@@ -77,6 +77,24 @@ def test_a_class_that_was_not_there_counts_as_clean(own_range: bool) -> None:
     assert bool((cleaner.judge(seen)[~there] == 1).all()) and not bool((cleaner.judge(seen)[there] == 1).all())
 
 
+def test_a_class_that_was_not_learnt_from_is_judged_as_without_a_range_of_its_own() -> None:
+    """Of a large set an epoch draws some rows; at the end every row is judged, those of classes that were not drawn, too."""
+    seen, _ = evidence()
+    drawn = seen.labels != 2
+    some = replace(
+        seen, labels=seen.labels[drawn], losses=seen.losses[drawn], probs=seen.probs[drawn], features=seen.features[drawn]
+    )
+    aware, agnostic = MixtureCleaner(True, own_range=True), MixtureCleaner(own_range=True)
+    for cleaner in (aware, agnostic):
+        cleaner.learn(some)
+        assert cleaner.range_ is not None and bool(cleaner.range_.isfinite().all())
+    assert bool((aware.judge(seen)[~drawn] == 1).all())  # ruling 9: without a mixture all count as clean
+    assert bool((agnostic.judge(seen)[~drawn] > 0.5).any())
+    nothing = MixtureCleaner(True, own_range=True)
+    nothing.learn(replace(seen, losses=torch.full((N,), torch.nan)))
+    assert not nothing.judge(seen).isnan().any()
+
+
 def test_a_range_from_before_there_was_one_a_class_is_read() -> None:
     seen, _ = evidence()
     cleaner, again = MixtureCleaner(), MixtureCleaner()

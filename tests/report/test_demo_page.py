@@ -46,6 +46,11 @@ def test_the_page_is_sound_and_holds_every_measured_number(read_page: Callable) 
     assert "right labels (3)" in text and "wrong labels (1)" in text and "1 value that is not finite" in text
 
 
+def test_the_auc_is_said_to_be_that_of_the_prototypes(read_page: Callable) -> None:
+    """As in summary.json; the list goes by a score of its own, whose AUC is another."""
+    assert "than a right one by the class prototypes alone" in " ".join(read_page(demo_page(report())).words)
+
+
 def test_the_headline_is_a_sentence_in_the_users_words() -> None:
     assert headline(report()).replace("\u00a0", " ") == (
         "40 % of the labels were made wrong on purpose. Plain training ends at 80.8 % accuracy, labelsieve "

@@ -132,8 +132,22 @@ def test_what_could_not_be_read_is_not_counted_in_silence(tmp_path: Path, tree: 
     done = apply_run(run, tmp_path / "again", Policy())
     assert done.left == len(files_in(tree)) - 1  # one is dropped
     assert done.notes == (
-        "one of the pictures that are left the run did not judge (it could not be read, is held out, or is new): as before",
+        "one of the pictures that are left the run did not judge (it was unreadable, held out or beyond --limit, or is new): "
+        "as before",
     )
+    (note,) = apply_run(run, tmp_path / "as.csv", Policy()).notes
+    assert note.startswith("one picture is not in it, for the run did not judge it (")
+
+
+def test_a_table_of_a_folder_says_how_many_pictures_it_does_not_have(tmp_path: Path) -> None:
+    """Those of other splits, and those beyond a limit: whoever trains on the table should know that it is not all."""
+    class_folders(tmp_path / "source" / "train", ("ant", "bee"), each=2)
+    class_folders(tmp_path / "source" / "test", ("ant", "bee"), each=1, seed=50)
+    names = ["train/ant/0.png", "train/bee/0.png"]
+    made_run(tmp_path / "run", f"pictures:{tmp_path / 'source'}", names, ["ant", "bee"], {})
+    done = apply_run(tmp_path / "run", tmp_path / "new.csv", Policy())
+    (note,) = done.notes
+    assert done.left == 2 and note.startswith("4 pictures are not in it, for the run did not judge them (they were unreadable,")
 
 
 def test_pictures_gone_since_the_run_are_told(tmp_path: Path, tree: Path, run: Path) -> None:

@@ -95,3 +95,14 @@ def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None
     assert int((found.train.labels != data.labels).sum()) == 1
     with pytest.raises(UsageError, match=r"\.csv or \.npz"):
         apply_run(tmp_path / "run", tmp_path / "folder", Policy())
+
+
+def test_rows_beyond_a_limit_are_not_counted_in_silence(tmp_path: Path) -> None:
+    from labelsieve.data.digits import load_digits
+
+    data = load_digits(None).train
+    given = [data.classes[int(label)] for label in data.labels[:40]]
+    made_run(tmp_path / "run", "digits", data.ids[:40], given, {})
+    done = apply_run(tmp_path / "run", tmp_path / "new" / "digits.npz", Policy())
+    (note,) = done.notes
+    assert done.left == len(data) and note.startswith(f"{len(data) - 40:,} of the rows that are left the run did not judge")

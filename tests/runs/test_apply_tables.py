@@ -159,3 +159,14 @@ def test_an_imagefolder_gets_new_metadata(tmp_path: Path) -> None:
         ("3.png", "b"),
     ]
     assert set(files_in(tmp_path / "new" / "train")) == {"0.png", "1.png", "3.png", "metadata.csv"}
+
+
+def test_rows_that_the_run_did_not_judge_are_told(tmp_path: Path) -> None:
+    file = manifest(tmp_path, ".csv", ("ant", "bee"))
+    assert apply_run(tmp_path / "run", tmp_path / "data" / "new.csv", Policy()).notes == ()
+    save(noise(9), tmp_path / "data" / "pictures" / "9.png")
+    file.write_text(file.read_text() + "x,pictures/9.png,ant\n")
+    (tmp_path / "data" / "changes.csv").unlink()
+    done = apply_run(tmp_path / "run", tmp_path / "data" / "newer.csv", Policy())
+    (note,) = done.notes
+    assert done.left == 7 and note.startswith("one of the rows that are left the run did not judge (it was unreadable,")

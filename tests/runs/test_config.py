@@ -9,9 +9,9 @@ import pytest
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.config import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
 from labelsieve.runs.presets import CLEANERS
-from labelsieve.runs.resolve import PLACES, given_by, resolve
+from labelsieve.runs.resolve import PLACES, given_by, parse_settings, resolve
 from labelsieve.runs.setting_words import setting_words
-from labelsieve.runs.validate import validate
+from labelsieve.runs.validate import unheeded, validate
 
 KEYS = dotted_keys()
 
@@ -254,10 +254,23 @@ def test_a_setting_that_a_cleaner_would_not_heed_is_an_error(key: str) -> None:
     for cleaner in CLEANERS:
         config = override(Config(), {"cleaner": cleaner, key: value})
         if cleaner in without:
-            with pytest.raises(UsageError, match=f'"{key}" is for the cleaners cpc-agn and cpc-awr; with {cleaner} it would'):
+            says = f'"{key}" is for the cleaners cpc-agn and cpc-awr; with {cleaner} it would'
+            with pytest.raises(UsageError, match=says) as caught:
                 validate(config)
+            remedy = str(caught.value).partition("--set ")[2]  # a next round has it from the round before
+            validate(override(config, parse_settings([remedy])))
         else:
             validate(config)
+
+
+def test_what_a_cleaner_does_not_read_is_said() -> None:
+    every = ("tau", "prototype_warmup", "dim", "prototype_lr", "alpha", "passes", "projector_depth", "cosine")
+    told = {f"cleaning.{name}" for name in every} | {"training.lr", "cleaning.mixture_threshold"}
+    unread = {"gmm-agn": every, "gmm-awr": every, "contrastive": every[4:], "cpc-agn": (), "cpc-awr": (), "mine": every[2:]}
+    for cleaner, names in unread.items():
+        words = unheeded(replace(Config(), cleaner=cleaner), told)
+        assert words.partition(":")[0] == ", ".join(f"cleaning.{name}" for name in names)
+    assert unheeded(replace(Config(), cleaner="gmm-agn"), {"training.lr"}) == ""
 
 
 def test_the_default_is_valid_and_frozen() -> None:

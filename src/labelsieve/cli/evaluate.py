@@ -69,6 +69,8 @@ def say_result(result: dict[str, Any]) -> None:
         console.print(f"left out of {', '.join(result['also'])}: {gone:,} unreadable {of(gone, 'pictures')}", style="yellow")
     if gone := result["left_out"]:
         console.print(f"left out: {gone:,} {of(gone, 'pictures')} that could not be read", style="yellow")
+    for note in result["notes"]:
+        console.print(f"note: {note}", style="yellow")
     if result["trained_on"]:
         console.print(f"note: the run was trained on these very {things}, and their labels may be wrong", style="yellow")
 

@@ -87,6 +87,9 @@ def train(
     """Train on DATA and find its wrong labels."""
     from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
+    from labelsieve.runs.resolve import parse_settings
+    from labelsieve.runs.validate import unheeded
+    from labelsieve.terminal.console import console
     from labelsieve.terminal.durations import parse_duration
     from labelsieve.terminal.going import finish, going
 
@@ -108,10 +111,14 @@ def train(
         "engine.deterministic": deterministic or None,
     }
     config = config_for(data, decisions, preset, options, said.settings)
+    unread = unheeded(config, parse_settings(said.settings))
     if dry_run:
         from labelsieve.cli.dry_run import say_plan
 
         say_plan(config, out)
+    if unread:
+        console.print(f"{'# ' if dry_run else ''}note: {unread}", style="yellow")
+    if dry_run:
         return
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")

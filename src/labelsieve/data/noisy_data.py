@@ -107,7 +107,9 @@ def checked(data: NoisyData, place: str) -> NoisyData:
     """The data, or a `ToolError` that names what is wrong with it; `place` is the file or source."""
     images, labels, classes = data.images, data.labels, len(data.classes)
     if len(images) != len(labels) or len(labels) != len(data.ids):
-        raise ToolError(f"{place}: {len(images)} {data.things}, {len(labels)} labels, {len(data.ids)} ids; the counts must agree")
+        # Where none were given, as many were made as there are labels.
+        named = "" if len(data.ids) == len(labels) else f", {len(data.ids)} ids"
+        raise ToolError(f"{place}: {len(images)} {data.things}, {len(labels)} labels{named}; the counts must agree")
     if len(labels) == 0:
         raise ToolError(f"{place}: it has no samples")
     if classes < 2:

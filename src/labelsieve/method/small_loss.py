@@ -70,19 +70,23 @@ class MixtureCleaner:
         return self.mixture_.posterior(losses, _groups(seen, self.per_class)).to(torch.float32)
 
     def _extremes(self, seen: Evidence) -> Tensor:
-        """The lowest and the highest finite loss, of all labels (2, 1) or of each class's (2, K)."""
+        """The lowest and the highest finite loss, of all labels (2, 1) or of each class's (2, K).
+
+        A class that was not seen (of a large set, an epoch sees some rows) has those of all: its labels are judged at the end.
+        """
         losses = seen.losses.double()
         finite = torch.isfinite(losses)
         low, high = torch.where(finite, losses, torch.inf), torch.where(finite, losses, -torch.inf)
-        if self.own_range:
-            none = losses.new_full((seen.classes,), torch.inf)
-            lowest, highest = (
-                none.scatter_reduce(0, seen.labels, low, "amin"),
-                (-none).scatter_reduce(0, seen.labels, high, "amax"),
-            )
-            found = torch.stack((lowest, highest))
-            return torch.where(torch.isfinite(found), found, 0.0)  # a class without samples may have some when it is judged
-        return torch.stack((low.amin(), high.amax())).unsqueeze(1) if len(losses) else losses.new_zeros(2, 1)
+        if not len(losses):
+            return losses.new_zeros(2, seen.classes if self.own_range else 1)
+        whole = torch.stack((low.amin(), high.amax())).unsqueeze(1)
+        if not self.own_range:
+            return whole
+        none = losses.new_full((seen.classes,), torch.inf)
+        lowest = none.scatter_reduce(0, seen.labels, low, "amin")
+        highest = (-none).scatter_reduce(0, seen.labels, high, "amax")
+        each = torch.stack((lowest, highest))
+        return torch.where(torch.isfinite(each), each, whole)
 
     def _normalised(self, seen: Evidence) -> Tensor:
         assert self.range_ is not None

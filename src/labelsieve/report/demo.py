@@ -150,7 +150,8 @@ def _results(rows: Sequence[DemoRow]) -> str:
     words = (
         "Accuracy is measured on test pictures with right labels, which no training saw. The best epoch is "
         "chosen on those same pictures, so it flatters; go by the last one. AUC is the chance that a wrong "
-        "label is ranked as more suspicious than a right one. The last two columns are precision and recall."
+        "label is ranked as more suspicious than a right one by the class prototypes alone. The last two columns are "
+        "precision and recall of the list, whose order goes by what the networks say, too."
     )
     return table(header, cells, strong=(len(rows) - 1,) if len(rows) > 1 else ()) + paragraph(words, "note")
 

@@ -101,7 +101,7 @@ def _shard_file(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]
     assert job.layout is not None
     source, done = job.layout.path, list[Rewritten]()
     _beside(out, lambda draft: done.append(corrected_shards(source, job.options, job.corrections, lambda _: draft)), changes)
-    return done[0].left, _missing(job, done[0].ids)
+    return done[0].left, (*_missing(job, done[0].ids), *_beyond(job, done[0].left))
 
 
 def _shard_folder(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -114,7 +114,7 @@ def _shard_folder(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ..
         (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
 
     atomic.write_folder(out, write)
-    return done[0].left, _missing(job, done[0].ids)
+    return done[0].left, (*_missing(job, done[0].ids), *_beyond(job, done[0].left))
 
 
 def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -189,7 +189,8 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
     _beside(out, write, changes)
     why = f"picture paths in it are absolute, for it lies in another folder than {table}"
-    return left[0], (f"{why}; read it with: {read_back(out, job.options, root)}",) if moved else ()
+    notes = (f"{why}; read it with: {read_back(out, job.options, root)}",) if moved else ()
+    return left[0], (*notes, *_beyond(job, left[0]))
 
 
 def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -205,7 +206,7 @@ def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
             left.append(corrected_npz(job.layout.path, draft, data, job.corrections))
 
     _beside(out, write, changes)
-    return left[0], _missing(job, set(data.train.ids))
+    return left[0], (*_missing(job, set(data.train.ids)), *_beyond(job, left[0]))
 
 
 def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -223,10 +224,11 @@ def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
         draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline="")
 
     _beside(out, write, changes)
+    notes = _left_behind(job)
     if above and not job.options.outside:
-        return len(rows), ()
+        return len(rows), notes
     plain = PictureOptions(outside=job.options.outside)
-    return len(rows), (f"its paths start from the old folder: {read_back(out, plain, Path(home if above else root))}",)
+    return len(rows), (f"its paths start from the old folder: {read_back(out, plain, Path(home if above else root))}", *notes)
 
 
 def read_back(out: Path, options: PictureOptions, root: Path) -> str:
@@ -298,7 +300,27 @@ def _missing(job: Job, there: set[str]) -> tuple[str, ...]:
 def _unjudged(job: Job, listing: Listing, gone: Sequence[str]) -> tuple[str, ...]:
     """Pictures that are there without being samples of the run: they count among those that are left."""
     count = sum(name not in job.corrections.labels for name in listing.ids)
-    count -= sum(name not in job.corrections.labels for name in gone)
-    which = "one of the pictures that are" if count == 1 else f"{count:,} of the pictures that are"
-    why = "it could not be read, is held out, or is new" if count == 1 else "they could not be read, are held out, or are new"
-    return (f"{which} left the run did not judge ({why}): as before",) if count else ()
+    return _as_before(count - sum(name not in job.corrections.labels for name in gone), "pictures")
+
+
+def _beyond(job: Job, left: int) -> tuple[str, ...]:
+    """The same of rows, of which `left` are left."""
+    return _as_before(left - sum(verdict.new is not None for verdict in job.ordered), "rows")
+
+
+def _as_before(count: int, things: str) -> tuple[str, ...]:
+    which = "one" if count == 1 else f"{count:,}"
+    return (f"{which} of the {things} that are left the run did not judge ({_why(count)}): as before",) if count > 0 else ()
+
+
+def _left_behind(job: Job) -> tuple[str, ...]:
+    """Pictures of the source that a table of the run's samples does not have."""
+    assert job.layout is not None
+    count = sum(name not in job.corrections.labels for name in list_pictures(job.layout, job.options).ids)
+    which, them = ("one picture is", "it") if count == 1 else (f"{count:,} pictures are", "them")
+    return (f"{which} not in it, for the run did not judge {them} ({_why(count)})",) if count else ()
+
+
+def _why(count: int) -> str:
+    were, are = ("it was", "is") if count == 1 else ("they were", "are")
+    return f"{were} unreadable, held out or beyond --limit, or {are} new"

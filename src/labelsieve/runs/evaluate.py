@@ -31,7 +31,8 @@ def evaluate_model(
     """Percent right by each network, by both (with its 95 % interval), and by prototypes.
 
     On `data`: its test pictures, else its val pictures, else all of it; its classes go by name. Without data, on what the
-    run itself was measured on. `said` holds settings of pictures by dotted key, in place of the run's own.
+    run itself was measured on (with `data.test_limit` on the whole of it). `said` holds settings of pictures by dotted key,
+    in place of the run's own.
     """
     config = RunFolder.open(path).read_config()
     if data is None and said:
@@ -49,6 +50,7 @@ def evaluate_model(
         "split": found.split,
         "pictures": len(found.held.labels),
         "left_out": len(found.left_out),
+        "notes": list(found.notes),
         "trained_on": found.split == "all" and source is not None and _same_place(source, trained_on),
         "accuracy": accuracy,
         "interval": accuracy_interval(round(accuracy["both"] / 100 * len(found.held.labels)), len(found.held.labels)),

@@ -1,5 +1,7 @@
 """Does a configuration make sense, by itself and for its data? Asked before any long work starts."""
 
+from collections.abc import Collection
+
 from labelsieve.data.augment.views import POLICY_NAMES
 from labelsieve.data.noise import check_form
 from labelsieve.data.noisy_data import NoisyData
@@ -10,7 +12,7 @@ from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.method.guessing import PASSES
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
-from labelsieve.runs.config import VERSION, Config, value_at
+from labelsieve.runs.config import VERSION, CleaningConfig, Config, value_at
 from labelsieve.runs.own_cleaners import check_cleaner
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
@@ -125,9 +127,26 @@ def _check_judge(config: Config) -> None:
     }
     for key, (changed, heeded) in asked.items():
         if changed and not heeded:
+            usual = str(getattr(CleaningConfig(), key)).lower()
             raise UsageError(
-                f'setting "cleaning.{key}" is for the cleaners cpc-agn and cpc-awr; with {config.cleaner} it would do nothing'
+                f'setting "cleaning.{key}" is for the cleaners cpc-agn and cpc-awr; with {config.cleaner} it would do nothing: '
+                f"choose one of them, or --set cleaning.{key}={usual}"
             )
+
+
+def unheeded(config: Config, told: Collection[str]) -> str:
+    """What was told, by full key, and this run's cleaner does not read: in words, or "".
+
+    Presets say such things for all cleaners that are crossed into them, so it is no error.
+    """
+    dividing, sizes, cpc = ("tau", "prototype_warmup"), ("dim", "prototype_lr"), ("alpha", "passes", "projector_depth", "cosine")
+    unread: tuple[str, ...] = ()
+    if config.cleaner in ("gmm-agn", "gmm-awr"):
+        unread = (*dividing, *sizes, *cpc)
+    elif config.cleaner not in ("cpc-agn", "cpc-awr"):  # one of the user's has numbers of its own
+        unread = cpc if config.cleaner == "contrastive" else (*sizes, *cpc)
+    found = [key for key in (f"cleaning.{name}" for name in unread) if key in told]
+    return f"{', '.join(found)}: the cleaner {config.cleaner} does not read that, so nothing follows from it" if found else ""
 
 
 def validate_for(config: Config, data: NoisyData) -> None:

@@ -87,6 +87,16 @@ def test_classes_only_in_a_held_split_are_left_out_and_said(tmp_path: Path) -> N
     assert any("2 test pictures" in note for note in opened.notes) and any('"emu"' in note for note in opened.notes)
 
 
+def test_a_class_is_the_same_in_all_splits_whatever_unicode_form_its_folders_have(tmp_path: Path) -> None:
+    """A training set that was unpacked on one system, and a test set on another."""
+    stored, composed = "cafe\u0301", "caf\u00e9"
+    class_folders(tmp_path / "train", (stored, "dog"))
+    class_folders(tmp_path / "val", (composed, "dog"), each=2, seed=9)
+    opened = open_pictures(tmp_path, PictureOptions(workers=1))
+    assert opened.collection.train.classes == (stored, "dog") and opened.collection.test is not None
+    assert opened.collection.test.labels.tolist() == [0, 0, 1, 1] and opened.notes == ()
+
+
 def test_what_is_passed_over_is_counted_and_what_is_deep_is_taken(tmp_path: Path) -> None:
     class_folders(tmp_path)
     (tmp_path / "cat" / ".hidden.png").write_bytes(b"")

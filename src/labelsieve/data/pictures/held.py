@@ -16,7 +16,7 @@ from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.filling import decoded
 from labelsieve.data.pictures.gone import about_gone
 from labelsieve.data.pictures.labels import spelt_as
-from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable
+from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable, untrained
 from labelsieve.data.pictures.memory import remember
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
@@ -48,7 +48,8 @@ def labelled_pictures(
 ) -> Found:
     """What lies at `path`, decoded to `shape`: its test split, else its val split, else all of it. Classes go by name.
 
-    Rows of the training split need not be there.
+    Rows of the training split need not be there; but where some are listed, only their classes are known, as in a run on the
+    same data.
     """
     # Its own labels are matched with the model's below, where the message can say so.
     options = replace(options, measuring=True, classes=None)
@@ -60,9 +61,10 @@ def labelled_pictures(
         return _fitting(found.held, found.classes, found.split, shape, classes, str(path))
     if len(shape) != 3:
         raise ToolError(f"{path}: pictures, and this model reads vectors of {shape[0]} numbers; give vectors")
-    listing = present(list_pictures(layout, options), options.strict, options.known)
+    listed = list_pictures(layout, options)
+    listing = present(listed, options.strict, options.known)
     cache = (options.cache_dir or default_cache_dir()).expanduser()
-    everything, listing = listing, _measured(listing)
+    everything, (listing, notes) = listing, _measured(listing, listed)
     labels = matched(listing.labels, listing.classes, classes, str(path))
     digest = listing.origin.digest(options.by_content)
     plan = Plan(shape[-1], shape[0], options.fit, len(listing), options.white or WHITEST)
@@ -75,7 +77,7 @@ def labelled_pictures(
     if listing.left_out and (options.strict or not keep):
         raise unreadable(listing.place, listing.left_out)
     held = Held(torch.from_numpy(pixels), labels[keep])
-    return Found(held, listing.left_out, split, about_gone(listing, place), memory)
+    return Found(held, listing.left_out, split, (*notes, *about_gone(listing, place)), memory)
 
 
 def check_measurable(path: Path, options: PictureOptions, classes: Sequence[str]) -> None:
@@ -88,7 +90,8 @@ def check_measurable(path: Path, options: PictureOptions, classes: Sequence[str]
         arrays = read_arrays(path, options.skip_unlabelled, options.white).collection
         matched((arrays.test or arrays.train).labels.numpy(), arrays.train.classes, classes, str(path))
         return
-    listing = _measured(present(list_pictures(layout, options), options.strict, options.known))
+    listed = list_pictures(layout, options)
+    listing, _ = _measured(present(listed, options.strict, options.known), listed)
     matched(listing.labels, listing.classes, classes, str(path))
 
 
@@ -118,18 +121,26 @@ def matched(labels: np.ndarray, theirs: Sequence[str], ours: Sequence[str], plac
         more = f" ({len(strange)} such classes)" if len(strange) > 1 else ""
         raise ToolError(
             f"{place}: the class {quoted(strange[0])} is not one of the {len(ours)} that this model knows"
-            f"{suggest(strange[0], ours)}{more}; it knows {_listed(ours)}"
+            f"{suggest(strange[0], ours)}{more}; it knows {_listed(ours)}: rename it, or leave it out"
         )
     number = {name: k for k, name in enumerate(ours)}
     table = np.array([number.get(name, -1) for name in theirs], np.int64)
     return torch.from_numpy(table[labels])
 
 
-def _measured(listing: Listing) -> Listing:
+def _measured(listing: Listing, listed: Listing) -> tuple[Listing, list[str]]:
+    """The test split, else the val split, else all of it; and what is passed over, in words.
+
+    `listed` has the rows whose files are gone, too: a class is known where the training split names it.
+    """
+    trained = {listed.classes[code] for code in np.unique(listed.labels[listed.splits == TRAIN]).tolist()}
+    known = np.array([not trained or spelt_as(name, trained) in trained for name in listing.classes])[listing.labels]
     for split in (TEST, VAL):
-        if (listing.splits == split).any():
-            return listing.take(np.flatnonzero(listing.splits == split).astype(np.int64))
-    return listing
+        there = listing.splits == split
+        if (there & known).any():
+            notes = untrained(int((there & ~known).sum()), split)
+            return listing.take(np.flatnonzero(there & known).astype(np.int64)), notes
+    return listing, []
 
 
 def _split_name(listing: Listing) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.hints import found_at
+from labelsieve.data.pictures.labels import spelt_as
 from labelsieve.data.pictures.memory import Known, recalled
 from labelsieve.data.pictures.options import named
 from labelsieve.data.pictures.origins import LEAVES, Files, Index, Origin
@@ -103,15 +104,22 @@ def trained_classes(
     if len(classes) - int((counts == 0).sum()) < 2:
         raise ToolError(f"{place}: training pictures of fewer than two classes; a classifier needs two")
     notes = []
-    gone = [f'"{name}"' for name, count in zip(classes, counts) if count == 0]
+    number = {name: k for k, name in enumerate(name for name, count in zip(classes, counts) if count)}
+    # What one system wrote as test and another as train may store the same name in two ways.
+    anew = np.array([number.get(spelt_as(name, number), -1) for name in classes], np.int64)
+    gone = [f'"{name}"' for name, code in zip(classes, anew) if code < 0]
     if gone:
         notes.append(f"no training picture for {', '.join(gone)}: left out of the classes")
-    codes = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)[labels]
+    codes = anew[labels]
     for split in (VAL, TEST):
-        unknown = int((codes[splits == split] < 0).sum())
-        if unknown:
-            notes.append(f"{unknown} {SPLITS[split]} pictures are of classes without training pictures")
-    return codes, tuple(name for name, count in zip(classes, counts) if count), tuple(notes)
+        notes += untrained(int((codes[splits == split] < 0).sum()), split)
+    return codes, tuple(number), tuple(notes)
+
+
+def untrained(count: int, split: int) -> list[str]:
+    """What is said of so many pictures to measure on whose classes are not trained on."""
+    are = "picture is of a class" if count == 1 else "pictures are of classes"
+    return [f"{count:,} {SPLITS[split]} {are} without training pictures"] if count else []
 
 
 def present(listing: Listing, strict: bool = False, known: Known | None = None) -> Listing:
