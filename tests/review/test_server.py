@@ -79,6 +79,19 @@ def test_a_list_that_was_forgotten_is_made_anew(page: Page) -> None:
     assert page.get("/api/rows", view="0" * 16).json()["view"] != "0" * 16
 
 
+def test_a_server_started_anew_shows_the_same_list_in_the_same_places(run: Path, page_of: Callable[[Path], Page]) -> None:
+    page = page_of(run)
+    page.decide(page.said("s000"), page.said("s002", "keep"), page.said("s003", "drop"))
+    first = page.get("/api/rows", limit=8).json()
+    page.decide(page.said("s001"), page.said("s002", "clear"), page.said("s004", "keep"))
+    again = page_of(run).get("/api/rows", limit=8, offset=8, view=first["view"]).json()
+    assert (again["view"], again["total"]) == (first["view"], first["total"]) == (first["view"], 17)
+    together = [row["id"] for row in (*first["rows"], *again["rows"])]
+    assert together == ["s001", *(f"s{n:03d}" for n in range(4, 19))]
+    fresh = page_of(run).get("/api/rows", limit=2).json()
+    assert fresh["view"] != first["view"] and [row["id"] for row in fresh["rows"]] == ["s002", "s005"]
+
+
 def test_next_open_goes_round_and_ends(page: Page) -> None:
     page.decide(*(page.said(f"s0{n:02d}") for n in range(20) if n != 5))
     asked = {"state": "any"}

@@ -1,7 +1,7 @@
 // The grid: one card a row of the list. Cards are made once and filled anew, so turning a page costs little.
 
 import * as api from "./api.js";
-import { $, h, percent, say, set } from "./dom.js";
+import { $, h, percent, rest, say, set } from "./dom.js";
 import { go, toggle } from "./list.js";
 import { on, pageOf, store, tell } from "./store.js";
 
@@ -33,7 +33,7 @@ function make(number) {
     if (event.shiftKey) go(place, { extend: true });
     else if (event.ctrlKey || event.metaKey || event.target === parts.tick) toggle(place);
     else go(place);
-    $("list").focus({ preventScroll: true });
+    rest();
   });
   parts.root.addEventListener("dblclick", () => { store.mode = "single"; tell("mode"); });
   return parts;
