@@ -40,6 +40,18 @@ def test_the_summary_counts_by_reviewer_and_names_conflicts(run: Path, shell: Sh
     assert "conflicts" in answer.out and '00004: ada says relabel "2", bob says drop' in answer.out
 
 
+def test_a_reviewer_who_is_called_all_is_one_of_them(run: Path, shell: Shell) -> None:
+    decide(run, {"00003": ("keep", "0")}, who="ada")
+    decide(run, {"00004": ("drop", None), "00006": ("drop", None)}, who="all")
+    lines = [line.split() for line in shell("decisions", run).out.splitlines() if " all " in line][1:]
+    assert [line[-2] for line in lines] == ["2", "3"]
+
+
+def test_a_reviewer_without_a_file_is_refused(run: Path, shell: Shell) -> None:
+    answer = shell("decisions", run, "--reviewer", "ada")
+    assert answer.code == 2 and "--reviewer" in answer.err and "--from" in answer.err
+
+
 @pytest.mark.parametrize(("to", "suffix"), [("csv", ".csv"), ("labelstudio", ".json")])
 def test_out_and_back_into_another_copy_gives_the_same(
     tmp_path: Path, run: Path, finished: Path, shell: Shell, to: str, suffix: str

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -57,6 +58,11 @@ def test_filters(page: Page, asked: dict[str, Any], found: list[str]) -> None:
     if "state" not in asked:
         asked = asked | {"state": "any"}
     assert [row["id"] for row in page.get("/api/rows", **asked).json()["rows"]] == found
+
+
+def test_the_text_filter_finds_class_names_in_either_unicode_form(tmp_path: Path, page_of: Callable[[Path], Page]) -> None:
+    page = page_of(made_run(tmp_path / "accents", classes=(normalize("NFD", "pâté"), "dog")))
+    assert page.get("/api/rows", text="PÂTÉ").json()["total"] == 20
 
 
 @pytest.mark.parametrize("asked", [{"given": "wolf"}, {"state": "gone"}, {"offset": -2}, {"limit": 501}, {"text": "x" * 5000}])
