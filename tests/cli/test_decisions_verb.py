@@ -178,6 +178,21 @@ def test_apply_by_the_log(tmp_path: Path, run: Path, shell: Shell) -> None:
     assert 'did you mean "latest"' in shell("apply", run, "--out", tmp_path / "d.csv", "--decisions", "--on-conflict", "late").err
 
 
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path, run: Path, shell: Shell) -> None:
+    decide(run, ANSWERS)
+    file, out = written(tmp_path / "mine.csv", "id,action\n00003,keep\n"), tmp_path / "out.csv"
+    for words in (
+        ("apply", run, "--out", out, "--on-conflict", "latest"),
+        ("apply", run, "--out", out, "--decisions", file, "--on-conflict", "latest"),
+        ("apply", run, "--out", out, "--decisions", "--symlink"),
+        ("train", "digits", "--dry-run", "--on-conflict", "latest"),
+    ):
+        answer = shell(*words)
+        assert answer.code == 2 and words[-2 if words[-1] == "latest" else -1] in answer.err, words
+    assert not out.exists()
+    assert shell("apply", run, "--out", out, "--decisions", "--on-conflict", "latest").code == 0 and out.exists()
+
+
 def test_the_next_round_by_the_command(tmp_path: Path, run: Path, shell: Shell) -> None:
     assert "no data are named" in shell("train", "--out", tmp_path / "next").err
     assert "no decisions in it" in shell("train", "--decisions", run, "--out", tmp_path / "next").err
