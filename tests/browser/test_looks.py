@@ -132,6 +132,13 @@ def test_the_single_view_tells_those_who_do_not_see_it_where_it_is(lookable: Ser
     page.saved()
 
 
+def test_a_page_that_is_turned_is_told_to_those_who_do_not_see_it(lookable: Server, tab: Tab) -> None:
+    page = tab(lookable.address)
+    first = page.focus()
+    page.press("\ue00f")
+    page.until(lambda: page.focus() != first and page.text("live").startswith(f"{page.focus()}: given "), "the first of the page")
+
+
 def test_names_from_right_to_left_stay_on_their_side_of_the_arrow(serve: Serve, tab: Tab, tmp_path: Path) -> None:
     page = tab(serve(made_run(tmp_path / "run", classes=("\u0642\u0637\u0629", "\u05db\u05dc\u05d1"))).address)
     page.until(lambda: page.script("return document.querySelectorAll('#detail h2 span').length") == 2, "the label in focus")

@@ -60,9 +60,7 @@ def apply_run(
     layout = layout_of(source, picture_options(config.pictures))
     write = writer_for(layout, source, out, picture_options(config.pictures))
     if put != HARDLINK and write not in LINKED:
-        raise UsageError(
-            f"{out}: --copy and --symlink are for folders of pictures, which this is not; leave them out"
-        )
+        raise UsageError(f"{out}: --copy and --symlink are for folders of pictures, which this is not; leave them out")
     changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
     refuse(out, changes, source, config.data.source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
