@@ -8,6 +8,7 @@ import pytest
 
 from browser.page import BACKSPACE, CONTROL, DOWN, END, ENTER, ESCAPE, HOME, PAGE_DOWN, RIGHT, SHIFT, Page
 from browser.server import Server
+from review.made import made_run
 
 Tab = Callable[..., Page]
 
@@ -227,3 +228,63 @@ def test_next_open_and_help(page: Page) -> None:
         assert word in words
     page.press(ESCAPE)
     assert not page.script("return document.getElementById('keys').open")
+
+
+def test_a_selection_beyond_the_pages_shown_is_decided_whole(serve: Callable[..., Server], tab: Tab, tmp_path: Path) -> None:
+    server = serve(made_run(tmp_path / "run", count=12_000))
+    page = tab(server.address)
+    page.chord(SHIFT, END)
+    page.until(lambda: page.text("total") == "5,000 selected of 6,000 labels", "the selection, which has a bound")
+    page.press(ESCAPE, HOME, *[RIGHT] * 3)
+    for _ in range(30):
+        page.chord(SHIFT, DOWN)
+    chosen = int(page.text("total").split()[0].replace(",", ""))
+    page.chord(SHIFT, END)
+    page.press(HOME)
+    page.chord(SHIFT, END)
+    page.press("u")
+    log = server.await_log(5000)
+    assert chosen > 30 and [one["id"] for one in log] == [f"s{n:03d}" for n in range(5000)]
+    page.saved()
+    page.press("z")
+    assert len({one["id"] for one in server.await_log(10_000) if one["action"] == "clear"}) == 5000
+
+
+def test_keys_go_on_after_a_click_in_the_single_view(page: Page, server: Server) -> None:
+    """Enter accepts; it does not press the button that was clicked before once more."""
+    page.click(page.button("Grid / single"))
+    page.click(page.button("Keep"))
+    page.press(ENTER)
+    page.click(page.button("Choose"))
+    page.press(ENTER)
+    page.press(ENTER)
+    page.saved()
+    assert [action for _, action in actions(server)] == ["keep", "accept", "relabel", "accept"]
+    page.click(page.button("Grid / single"))
+    assert page.script("return document.activeElement.id") == "list"
+
+
+def test_a_decision_that_the_server_refuses_does_not_stay_on_the_page(page: Page, server: Server) -> None:
+    page.script("localStorage.setItem('labelsieve:who', '=1+cmd\\nanna')")  # of an earlier visit
+    page.driver.refresh()
+    page.until(lambda: page.text("who") == "=1+cmd" and page.cards(), "the page again")
+    page.press("a")
+    page.until(lambda: "did not take a decision" in page.text("banner") and page.states()[0] == "open", "the refusal")
+    assert page.by_id("do-undo").get_attribute("disabled") and not server.log()
+    page.click(page.by_id("who"))
+    for name, fits in (("=2", False), ("zero\u200bwidth", False), ("anna", True)):
+        page.script("document.querySelector('#naming input').value = arguments[0]", name)
+        page.click(page.button("Save"))
+        assert page.script("return document.getElementById('naming').open") is not fits, name
+    page.press(HOME, "a")
+    page.saved()
+    assert not page.text("banner") and [one["who"] for one in server.await_log(1)] == ["anna"]
+    page.errors()  # the refusals above are in the browser's log
+
+
+def test_help_begins_at_its_beginning_and_slash_unfolds_the_filters_on_a_phone(page: Page) -> None:
+    page.size(390, 600)
+    page.press("?")
+    assert page.script("return document.getElementById('keys').scrollTop") == 0
+    page.press(ESCAPE, "/")
+    assert page.by_id("more").get_attribute("aria-expanded") == "true" and page.by_id("text").is_displayed()

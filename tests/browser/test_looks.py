@@ -118,6 +118,55 @@ def test_nothing_sticks_out_of_a_desktop_window(lookable: Server, tab: Tab, widt
     assert page.script("return document.querySelector('.filters').getBoundingClientRect().height") < 60
 
 
+def test_the_single_view_tells_those_who_do_not_see_it_where_it_is(lookable: Server, tab: Tab) -> None:
+    page = tab(lookable.address)
+    ids = page.ids()
+    page.press("g")
+    page.until(lambda: page.text("live").startswith(f"{ids[0]}: given "), "the first label")
+    assert page.script("return document.activeElement.id") == "detail"
+    page.press("\ue014")
+    page.until(lambda: page.text("live").startswith(f"{ids[1]}: given "), "the second label")
+    page.press("u")
+    page.until(lambda: page.text("live").startswith(f"not sure; {ids[2]}: given "), "the decision and what comes next")
+    page.press("z", "g")
+    page.saved()
+
+
+def test_a_page_that_is_turned_is_told_to_those_who_do_not_see_it(lookable: Server, tab: Tab) -> None:
+    page = tab(lookable.address)
+    first = page.focus()
+    page.press("\ue00f")
+    page.until(lambda: page.focus() != first and page.text("live").startswith(f"{page.focus()}: given "), "the first of the page")
+
+
+def test_names_from_right_to_left_stay_on_their_side_of_the_arrow(serve: Serve, tab: Tab, tmp_path: Path) -> None:
+    page = tab(serve(made_run(tmp_path / "run", classes=("\u0642\u0637\u0629", "\u05db\u05dc\u05d1"))).address)
+    page.until(lambda: page.script("return document.querySelectorAll('#detail h2 span').length") == 2, "the label in focus")
+    left = "return document.querySelector(arguments[0]).getBoundingClientRect().left"
+    assert page.script(left, "#detail h2 .given") < page.script(left, "#detail h2 .suggested")
+    pair = page.script("return document.querySelectorAll('#pair option')[1].textContent")
+    assert pair.startswith("\u2068\u0642\u0637\u0629\u2069 → \u2068")
+
+
+def test_long_names_leave_room_for_the_shares_and_vectors_for_their_facts(serve: Serve, tab: Tab, tmp_path: Path) -> None:
+    page = tab(serve(made_run(tmp_path / "run", classes=("a_long_name_" * 12, "of many words " * 12, "short"))).address)
+    tall = "return [...document.querySelectorAll('.likeliest small')].map(e => e.getBoundingClientRect().height)"
+    assert page.until(lambda: page.script(tall), "shares") and max(page.script(tall)) < 24
+    page.size(390, 780)
+    page.press("g")
+    free = "return document.querySelector('.actions').getBoundingClientRect().top - arguments[0].getBoundingClientRect().bottom"
+    page.until(lambda: page.script("return document.querySelector('.about')"), "the facts")
+    assert page.script(free, page.script("return document.querySelector('.about')")) < 20
+    assert page.script("return document.documentElement.scrollWidth") <= 390
+
+
+def test_filters_whose_names_are_hidden_for_want_of_room_say_what_they_are(lookable: Server, tab: Tab) -> None:
+    page = tab(lookable.address)
+    page.size(1024, 768)
+    words = page.script("return ['given', 'suggested', 'text'].map(id => document.getElementById(id).placeholder)")
+    assert "given" in words[0] and "suggested" in words[1] and len(set(words)) == 3
+
+
 @pytest.mark.slow
 def test_the_first_paint_at_a_hundred_thousand_issues_comes_within_a_second(serve: Serve, tab: Tab, tmp_path: Path) -> None:
     page = tab(serve(made_run(tmp_path / "large", count=200_000)).address)

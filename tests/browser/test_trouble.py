@@ -63,6 +63,22 @@ def test_what_a_closed_tab_could_not_send_is_sent_by_the_next(serve: Serve, tab:
     assert [one["action"] for one in server.await_log(2)] == ["accept", "keep"]
 
 
+def test_what_a_closed_tab_left_stays_where_the_browser_keeps_no_more(serve: Serve, tab: Tab, run: Path) -> None:
+    page = tab(serve(run).address)
+    code = """
+    const done = arguments[0];
+    import('/static/outbox.js').then(({ Outbox }) => {
+      const put = Storage.prototype.setItem, left = 'labelsieve:other:out:1';
+      localStorage.setItem(left, '[{"key": "abcdefgh", "id": "7"}]');
+      Storage.prototype.setItem = () => { throw new Error('full'); };
+      const box = new Outbox('other');
+      Storage.prototype.setItem = put;
+      done([box.waiting.length, box.stored, localStorage.getItem(left) !== null]);
+    });
+    """
+    assert page.driver.execute_async_script(code) == [1, False, True]
+
+
 def test_two_people_see_each_other_within_two_seconds(serve: Serve, tab: Tab, run: Path) -> None:
     """Each at a server of their own on the same run folder."""
     one, two = serve(run, "anna"), serve(run, "ben")

@@ -40,6 +40,18 @@ def test_the_summary_counts_by_reviewer_and_names_conflicts(run: Path, shell: Sh
     assert "conflicts" in answer.out and '00004: ada says relabel "2", bob says drop' in answer.out
 
 
+def test_a_reviewer_who_is_called_all_is_one_of_them(run: Path, shell: Shell) -> None:
+    decide(run, {"00003": ("keep", "0")}, who="ada")
+    decide(run, {"00004": ("drop", None), "00006": ("drop", None)}, who="all")
+    lines = [line.split() for line in shell("decisions", run).out.splitlines() if " all " in line][1:]
+    assert [line[-2] for line in lines] == ["2", "3"]
+
+
+def test_a_reviewer_without_a_file_is_refused(run: Path, shell: Shell) -> None:
+    answer = shell("decisions", run, "--reviewer", "ada")
+    assert answer.code == 2 and "--reviewer" in answer.err and "--from" in answer.err
+
+
 @pytest.mark.parametrize(("to", "suffix"), [("csv", ".csv"), ("labelstudio", ".json")])
 def test_out_and_back_into_another_copy_gives_the_same(
     tmp_path: Path, run: Path, finished: Path, shell: Shell, to: str, suffix: str
@@ -164,6 +176,21 @@ def test_apply_by_the_log(tmp_path: Path, run: Path, shell: Shell) -> None:
     assert settled.code == 0 and "2 dropped" in settled.out
     assert "goes with --decisions" in shell("apply", run, "--out", tmp_path / "d.csv", "--undecided", "keep").err
     assert 'did you mean "latest"' in shell("apply", run, "--out", tmp_path / "d.csv", "--decisions", "--on-conflict", "late").err
+
+
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path, run: Path, shell: Shell) -> None:
+    decide(run, ANSWERS)
+    file, out = written(tmp_path / "mine.csv", "id,action\n00003,keep\n"), tmp_path / "out.csv"
+    for words in (
+        ("apply", run, "--out", out, "--on-conflict", "latest"),
+        ("apply", run, "--out", out, "--decisions", file, "--on-conflict", "latest"),
+        ("apply", run, "--out", out, "--decisions", "--symlink"),
+        ("train", "digits", "--dry-run", "--on-conflict", "latest"),
+    ):
+        answer = shell(*words)
+        assert answer.code == 2 and words[-2 if words[-1] == "latest" else -1] in answer.err, words
+    assert not out.exists()
+    assert shell("apply", run, "--out", out, "--decisions", "--on-conflict", "latest").code == 0 and out.exists()
 
 
 def test_the_next_round_by_the_command(tmp_path: Path, run: Path, shell: Shell) -> None:

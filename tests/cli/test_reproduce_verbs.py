@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from cli.conftest import TINY, Shell
 from labelsieve.cli import planning
 from labelsieve.data.npz import read_npz
-from labelsieve.reproduce import paper
+from labelsieve.reproduce import paper, speed
 from labelsieve.reproduce.speed import H200
 from labelsieve.runs.train import Progress, Run, drive
 from labelsieve.terminal.progress import Stopper
@@ -84,6 +85,23 @@ def test_a_budget_is_kept_for_cells_whose_data_were_named(tmp_path: Path, shell:
     assert commands and all("train cifar10:" in line for line in commands)
     assert "left out, for their data or weights were not named" in named.out
     assert "train cifar100:PATH" in shell(*command).out  # a plan alone needs no data
+
+
+def test_a_planned_sweep_goes_on_as_planned_and_says_what_is_not_in_it(
+    tmp_path: Path, shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(speed.SIDES, "arrays", (8, 4))
+    fast = replace(H200, network="small", side=8, samples=48, labelled=24)
+    monkeypatch.setattr(planning, "speeds_for", lambda asked, tasks: [fast])
+    command = ("reproduce", "tiny", "--out", tmp_path / "sweep", "--data", source)
+    first = shell(*command, "--cells", "gmm-agn", "--budget", "9m", "--time-limit", "0.001s")
+    assert first.code == 0, first.err
+    again = shell(*command, "--cells", "gmm-agn", "--budget", "540s", "--dry-run")
+    assert again.code == 0 and "1 jobs x 1 seeds" in again.out, again.err
+    other = shell(*command, "--budget", "3h", "--dry-run")
+    assert other.code == 2 and "planned there for 9 min 00 s" in other.err and "3 h 00 min" in other.err and "--out" in other.err
+    more = shell(*command, "--dry-run")
+    assert "planned without them (use another --out): stripes+cpc-awr" in more.out and "do not fit" not in more.out
 
 
 def test_a_table_without_its_data_says_what_it_needs(tmp_path: Path, shell: Shell) -> None:

@@ -120,6 +120,7 @@ def test_captions_are_within_the_picture(tmp_path: Path, swept: Path) -> None:
         assert box.x0 >= 0 and box.x1 <= figure.bbox.width
         for legend in figure.legends:
             assert legend.get_window_extent().x1 <= figure.bbox.width and legend.get_window_extent().y0 >= 0
+    assert "one network of the first seed" in made[0]._supxlabel.get_text()
     assert made[1].legends and "lowest to highest seed" in made[1]._supxlabel.get_text()
 
 

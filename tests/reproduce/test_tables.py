@@ -9,8 +9,9 @@ from statistics import mean, stdev
 
 import pytest
 
+from labelsieve.reproduce.paper import table2
 from labelsieve.reproduce.results import CellResult, final, result, values
-from labelsieve.reproduce.table_files import as_markdown, as_page, as_rows, tail_said, write_table
+from labelsieve.reproduce.table_files import as_markdown, as_page, as_rows, cells_of, tail_said, write_table
 from labelsieve.reproduce.tasks import Settings
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
@@ -75,17 +76,34 @@ def test_marks_say_what_is_missing_short_or_small(tmp_path: Path, source: str, s
         assert "SHORT: 2 of 3 epochs" in short.mark and "SUBSET: 30 of 48 pictures" in short.mark
 
 
+def test_longer_runs_are_marked_too(source: str, swept: Path) -> None:
+    assert {one.mark for one in results(source, swept, epochs=5)} == {"LONGER: 5 of 3 epochs"}
+    assert all(one.is_other for one in results(source, swept, epochs=5))
+
+
+def test_numbers_in_the_papers_shape_say_that_they_are_of_other_runs(source: str, swept: Path) -> None:
+    short, whole = results(source, swept, epochs=2), results(source, swept)
+    assert short[0].best is not None and f"90 / {short[0].best.mean:.2f}*" in as_page(table(), short, "command", "version")
+    assert "*" not in as_page(table(), whole, "command", "version").partition("Cell by cell")[0].partition("<body")[2]
+
+
 def test_what_was_set_otherwise_is_marked(source: str, swept: Path) -> None:
     wanted = tasks(source, swept, 2, ["cpc-awr"], Settings(sets=("cleaning.tau=0.6", "data.test_limit=5")))
     assert wanted[0].other_settings == ["cleaning.tau=0.6", "data.test_limit=5"]
     one = result(table().cells[2], wanted)
     assert one.mark == "SET: cleaning.tau=0.6, data.test_limit=5" and one.is_other
-    assert "1 of them in runs shorter, smaller or set otherwise" in as_page(table(), [one], "command", "version")
+    assert "1 of them in runs of another length, smaller or set otherwise" in as_page(table(), [one], "command", "version")
     as_it_is = "training.lr_drop=0.60"  # of the job itself, written otherwise
     assert dict(wanted[0].job.options)["training.lr_drop"] == 0.6
     assert tasks(source, swept, 2, ["cpc-awr"], Settings(sets=(as_it_is,)))[0].other_settings == []
     plain = result(table().cells[2], tasks(source, swept, 2, ["cpc-awr"]))
     assert plain.mark == "" and not plain.is_other
+
+
+def test_numbers_that_the_paper_cites_say_so() -> None:
+    shown = {one.cell.row: cells_of(one)[2] for one in (result(cell, []) for cell in table2().cells)}
+    assert shown["DivideMix"].endswith(" (cited)") and shown["AugDMix (baseline)"].endswith(" (cited)")
+    assert "cited" not in shown["CPC"] and "±" in shown["CPC"]
 
 
 def test_a_measure_that_the_runs_lack_is_said(source: str, swept: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -59,6 +60,11 @@ def test_filters(page: Page, asked: dict[str, Any], found: list[str]) -> None:
     assert [row["id"] for row in page.get("/api/rows", **asked).json()["rows"]] == found
 
 
+def test_the_text_filter_finds_class_names_in_either_unicode_form(tmp_path: Path, page_of: Callable[[Path], Page]) -> None:
+    page = page_of(made_run(tmp_path / "accents", classes=(normalize("NFD", "pâté"), "dog")))
+    assert page.get("/api/rows", text="PÂTÉ").json()["total"] == 20
+
+
 @pytest.mark.parametrize("asked", [{"given": "wolf"}, {"state": "gone"}, {"offset": -2}, {"limit": 501}, {"text": "x" * 5000}])
 def test_questions_that_make_no_sense_are_answered_in_words(page: Page, asked: dict[str, Any]) -> None:
     answer = page.get("/api/rows", **asked)
@@ -77,6 +83,19 @@ def test_a_list_does_not_move_while_it_is_decided_on(page: Page) -> None:
 
 def test_a_list_that_was_forgotten_is_made_anew(page: Page) -> None:
     assert page.get("/api/rows", view="0" * 16).json()["view"] != "0" * 16
+
+
+def test_a_server_started_anew_shows_the_same_list_in_the_same_places(run: Path, page_of: Callable[[Path], Page]) -> None:
+    page = page_of(run)
+    page.decide(page.said("s000"), page.said("s002", "keep"), page.said("s003", "drop"))
+    first = page.get("/api/rows", limit=8).json()
+    page.decide(page.said("s001"), page.said("s002", "clear"), page.said("s004", "keep"))
+    again = page_of(run).get("/api/rows", limit=8, offset=8, view=first["view"]).json()
+    assert (again["view"], again["total"]) == (first["view"], first["total"]) == (first["view"], 17)
+    together = [row["id"] for row in (*first["rows"], *again["rows"])]
+    assert together == ["s001", *(f"s{n:03d}" for n in range(4, 19))]
+    fresh = page_of(run).get("/api/rows", limit=2).json()
+    assert fresh["view"] != first["view"] and [row["id"] for row in fresh["rows"]] == ["s002", "s005"]
 
 
 def test_next_open_goes_round_and_ends(page: Page) -> None:

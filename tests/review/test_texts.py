@@ -1,5 +1,7 @@
 """Many strings in one block: what goes in comes out, and searching finds what is inside one text only."""
 
+import unicodedata
+
 import pytest
 
 from labelsieve.review.texts import Texts
@@ -19,6 +21,14 @@ def test_what_goes_in_comes_out() -> None:
 )
 def test_search_ignores_capitals_and_never_crosses_from_one_text_to_the_next(asked: str, found: list[int]) -> None:
     assert Texts.of(NAMES).containing(asked).nonzero()[0].tolist() == found
+
+
+@pytest.mark.parametrize("asked", ["고양이", "é"])
+def test_search_finds_accents_and_syllables_in_either_form(asked: str) -> None:
+    apart = unicodedata.normalize("NFD", asked)
+    assert apart != asked
+    assert Texts.of([f"a/{apart}.png", f"a/{asked}.png"]).containing(asked).all()
+    assert Texts.of([f"a/{apart}.png", f"a/{asked}.png"]).containing(apart).all()
 
 
 def test_a_hit_across_two_texts_does_not_hide_one_inside_the_second() -> None:

@@ -50,14 +50,16 @@ def apply(
         typer.Option(help="With --decisions, labels that nobody decided on: keep (the default), or suggested: as `action` says."),
     ] = None,
     on_conflict: Annotated[
-        str, typer.Option(help="Where reviewers disagree: refuse, latest (the later one counts) or undecided.")
-    ] = "refuse",
+        str | None,
+        typer.Option(help="Where reviewers disagree: refuse (the default), latest (the later one counts) or undecided."),
+    ] = None,
     copy: Annotated[bool, typer.Option("--copy", help="Copy pictures into the new folder instead of linking them.")] = False,
     symlink: Annotated[bool, typer.Option("--symlink", help="Use symbolic links instead of hard links.")] = False,
     data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
 ) -> None:
     """Write RUN's data again with corrected labels. The original stays as it is; changes.csv says what changed and why."""
     from labelsieve.data.sources import source_at
+    from labelsieve.decisions.settling import REFUSE
     from labelsieve.errors import UsageError, suggest
     from labelsieve.issues.policy import Policy, read_decisions
     from labelsieve.runs.apply import apply_run, logged
@@ -71,13 +73,15 @@ def apply(
         raise UsageError(f'--undecided "{undecided}"{suggest(str(undecided), ("keep", "suggested"))}; use keep or suggested')
     if undecided and decisions is None:
         raise UsageError("--undecided goes with --decisions; without decisions the column `action` is followed anyway")
+    file = Path(decisions or run).expanduser()
+    if on_conflict is not None and (decisions is None or not file.is_dir()):
+        raise UsageError("--on-conflict goes with the log of a run; add --decisions without a file, or leave it out")
     policy = Policy(relabel_above, drop_below)
     if undecided == "suggested" and policy != Policy():
         raise UsageError("--undecided suggested and thresholds exclude each other; give one")
     told = None
     if decisions is not None:
-        file = Path(decisions).expanduser()
-        told = logged(file if decisions else run, on_conflict) if not decisions or file.is_dir() else read_decisions(file)
+        told = logged(file, on_conflict or REFUSE) if not decisions or file.is_dir() else read_decisions(file)
     put = "copy" if copy else "symlink" if symlink else "hardlink"
     done = apply_run(run, out, policy, told, put, source_at(data) if data else None, undecided == "suggested" or None)
     counts = ", ".join(f"{done.actions.get(name, 0)} {words}" for name, words in (("relabel", "relabelled"), ("drop", "dropped")))

@@ -35,6 +35,8 @@ def decisions(
         raise UsageError("--to and --from exclude each other; give one")
     if (to is None) != (out is None):
         raise UsageError("--to and --out go together: --to csv --out FILE.csv, or --to labelstudio --out FILE.json")
+    if reviewer is not None and source is None:
+        raise UsageError("--reviewer names who decided what comes in with --from; leave it out, or give --from FILE")
     if to is not None and out is not None:
         console.print(f"decisions on {export_decisions(run, to, out):,} samples: {out}")
     elif source is not None:
@@ -99,7 +101,7 @@ def say_table(standing: "list[Decision]") -> None:
     for name in ("reviewer", *shown, "all"):
         table.add_column(name, justify="left" if name == "reviewer" else "right")
     people = sorted({one.who for one in standing})
-    for who in (*people, *(["all"] if len(people) != 1 else [])):
-        own = [one.action for one in standing if who == "all" or one.who == who]
-        table.add_row(who, *(f"{own.count(action):,}" for action in shown), f"{len(own):,}")
+    for who in (*people, *([None] if len(people) != 1 else [])):  # None: all of them
+        own = [one.action for one in standing if who is None or one.who == who]
+        table.add_row("all" if who is None else who, *(f"{own.count(action):,}" for action in shown), f"{len(own):,}")
     console.print(table)

@@ -92,10 +92,12 @@ class Planned:
     dropped: list[Job]
     speeds: list[Speed]
     lacking: tuple[Job, ...] = ()  # kept out of a budget: their data were not named, those of others were
+    budget: float | None = None  # in seconds
+    before: bool = False  # by an earlier command, with a budget
 
     @property
     def plan(self) -> dict[str, object]:
-        return {"jobs": [task.job.name for task in self.tasks], "seeds": self.seeds}
+        return {"jobs": [task.job.name for task in self.tasks], "seeds": self.seeds, "budget": self.budget}
 
 
 def planned(asked: Asked) -> Planned:
@@ -113,9 +115,11 @@ def planned(asked: Asked) -> Planned:
         return tasks_for(some, range(seeds), settings, asked.places, asked.out)
 
     if before:
+        _refuse_other_budget(asked, budget, before.get("budget"))
         jobs, dropped = [job for job in jobs if job.name in before["jobs"]], [j for j in jobs if j.name not in before["jobs"]]
         kept = [cell for cell in cells if cell.job in jobs]
-        return Planned(kept, make(jobs, settings), settings, seeds, dropped, speeds_for(asked, make(jobs, settings)))
+        tasks = make(jobs, settings)
+        return Planned(kept, tasks, settings, seeds, dropped, speeds_for(asked, tasks), budget=budget, before=True)
     speeds = speeds_for(asked, make(jobs, settings))
     if budget is None:
         return Planned(cells, make(jobs, settings), settings, seeds, [], speeds)
@@ -126,7 +130,16 @@ def planned(asked: Asked) -> Planned:
     lacking = _beside_named_data(make(jobs, settings)) if asked.data else ()
     found = fit([job for job in jobs if job not in lacking], settings, make, speeds, budget)
     kept = [cell for cell in cells if cell.job in found.jobs]
-    return Planned(kept, make(found.jobs, found.settings), found.settings, seeds, found.dropped, speeds, lacking)
+    return Planned(kept, make(found.jobs, found.settings), found.settings, seeds, found.dropped, speeds, lacking, budget)
+
+
+def _refuse_other_budget(asked: Asked, budget: float | None, planned_for: float | None) -> None:
+    """What was planned goes on as planned, so another budget would do nothing; older sweeps do not say what theirs was."""
+    if budget is not None and planned_for is not None and budget != planned_for:
+        raise UsageError(
+            f"{asked.out}: {asked.table.name} was planned there for {say_duration(planned_for)}, and this command says "
+            f"{say_duration(budget)}; leave --budget out to go on as planned, or use another --out"
+        )
 
 
 def _beside_named_data(tasks: Sequence[Task]) -> tuple[Job, ...]:
@@ -198,6 +211,7 @@ def say_time(plan: Planned) -> None:
             f"not counted, for no measured speed fits: {names}. Measure with `labelsieve bench --json FILE` (the web sets: with "
             f"--profile large), then --speed FILE"
         )
-    for jobs, why in ((plan.dropped, "they do not fit"), (plan.lacking, "their data or weights were not named")):
+    unplanned = "this sweep was planned without them (use another --out)" if plan.before else "they do not fit"
+    for jobs, why in ((plan.dropped, unplanned), (plan.lacking, "their data or weights were not named")):
         if jobs:
             console.print(f"\nleft out, for {why}: {', '.join(job.name for job in jobs)}")

@@ -146,7 +146,7 @@ def say_results(table: Table, results: Sequence[CellResult]) -> None:
         grid.add_row(*(cells[name] for name in shown))
     console.print(grid)
     if any(one.is_other for one in results):
-        console.print("SHORT, SUBSET, SET: shorter, smaller or other runs than the paper's; these numbers do not reproduce it.")
+        console.print("SHORT, LONGER, SUBSET, SET: other runs than the paper's; these numbers do not reproduce it.")
 
 
 def _three(one: Final | None) -> str:

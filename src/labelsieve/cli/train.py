@@ -93,6 +93,8 @@ def train(
     from labelsieve.terminal.durations import parse_duration
     from labelsieve.terminal.going import finish, going
 
+    if on_conflict is not None and decisions is None:
+        raise UsageError("--on-conflict goes with --decisions RUN, whose reviewers may disagree; leave it out")
     options = said.options | {
         "method": method,
         "cleaner": cleaner,

@@ -80,7 +80,8 @@ def losses_figure(found: Sequence[Density], shares: dict[str, float | None], wor
     axes.set(xlabel="cross-entropy at the end of the warm-up", ylabel="density", xlim=(0, found[0].loss[-1]))
     axes.set_ylim(0, 1.2 * max(float(one.high.max()) for one in found))  # room for the legend
     axes.legend(loc="upper right")
-    band = "line: mean over classes; band: 95 % of them\ndiffer: p < 0.05, Kolmogorov-Smirnov (at most 5 % by chance)"
+    band = "line: mean over classes, one network of the first seed; band: 95 % of them"
+    band += "\ndiffer: p < 0.05, Kolmogorov-Smirnov, all networks and seeds (at most 5 % by chance)"
     return _captioned(figure, f"{words}\n{band}")
 
 

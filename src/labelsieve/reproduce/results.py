@@ -54,8 +54,8 @@ class CellResult:
 
     @property
     def is_other(self) -> bool:
-        """Was it shorter, smaller or set otherwise than the paper's?"""
-        return any(word in self.mark for word in ("SHORT:", "SUBSET:", "SET:"))
+        """Was it of another length, smaller or set otherwise than the paper's?"""
+        return any(word in self.mark for word in ("SHORT:", "LONGER:", "SUBSET:", "SET:"))
 
     @property
     def difference(self) -> float | None:
@@ -114,6 +114,8 @@ def _marks(cell: Cell, tasks: Sequence[Task], measured: int, done: int, failed: 
     config = tasks[0].config
     if epochs_of(config) < cell.job.epochs:
         marks.append(f"SHORT: {epochs_of(config)} of {cell.job.epochs} epochs")
+    elif epochs_of(config) > cell.job.epochs:
+        marks.append(f"LONGER: {epochs_of(config)} of {cell.job.epochs} epochs")
     if config.data.limit is not None and config.data.limit < cell.job.samples:
         marks.append(f"SUBSET: {config.data.limit:,} of {cell.job.samples:,} pictures")
     if tasks[0].other_settings:

@@ -17,12 +17,14 @@ COLUMNS = (
     *(f"{name}{suffix}" for name in SPREADS for suffix in ("", "_std")),
     *("difference", "seeds", "seeds_wanted", "epochs", "paper_epochs", "minutes", "mark", "mean_last_10_epochs"),
 )
+OTHER = "*"  # on a number that is no reproduction of the paper's
 EXPLAINED = (
-    "Accuracy in percent on test pictures, both networks together unless a row says otherwise. Ours: mean ± standard deviation "
-    "over seeds. Best is the best epoch, chosen on the test set as the paper's protocol has it, so it flatters: go by last. "
-    "Difference: best minus the paper's. The mean of the last 10 epochs leaves the warm-up out; of fewer, it says of "
-    "how many. Minutes: of one run, its warm-up included. Runs marked SHORT, SUBSET or SET are "
-    "shorter, smaller or set otherwise than the paper's, and their numbers are not a reproduction of it."
+    "Accuracy in percent on test pictures, both networks together unless a row says otherwise. Cited: the paper took "
+    "the number from others' work. Ours: mean ± standard deviation over seeds. Best is the best epoch, chosen on the test set as "
+    "the paper's protocol has it, so it flatters: go by last. Difference: best minus the paper's. The mean of the last 10 epochs "
+    "leaves the warm-up out; of fewer, it says of how many. Minutes: of one run, its warm-up included. Runs marked SHORT, "
+    "LONGER, SUBSET or SET are of another length, smaller or set otherwise than the paper's, and their numbers are not a "
+    "reproduction of it."
 )
 
 
@@ -52,7 +54,7 @@ def tail_said(result: CellResult) -> str:
 
 def cells_of(result: CellResult) -> list[str]:
     cell = result.cell
-    paper = "" if cell.paper is None else said(Spread(cell.paper, cell.spread))
+    paper = "" if cell.paper is None else said(Spread(cell.paper, cell.spread)) + (" (cited)" if cell.reported else "")
     difference = "" if result.difference is None else f"{result.difference:+.2f}"
     epochs = f"{result.epochs}" if result.epochs == cell.job.epochs else f"{result.epochs} of {cell.job.epochs}"
     minutes = "" if result.minutes is None else f"{result.minutes:.1f}"
@@ -103,6 +105,8 @@ def as_page(spec: Table, results: Sequence[CellResult], command: str, made_with:
     runs = table(("cell", *HEADER[7:]), [[f"{row[0]}, {row[1]}", *row[7:]] for row in shown], words=(0, 4))
     header, rows = grid(results)
     words = "Paper / best of ours; a dash: not published, or not run."
+    if any(result.is_other for result in results):
+        words += f" {OTHER}: of another length, smaller or set otherwise than the paper's, so no reproduction; marks say how."
     sections = [
         Section("Paper and ours", table(header, rows) + paragraph(words, "note")),
         Section("Cell by cell", numbers + paragraph(EXPLAINED, "note")),
@@ -122,7 +126,11 @@ def lead(results: Sequence[CellResult]) -> str:
     done = sum(result.seeds > 0 for result in results)
     other = sum(result.is_other for result in results)
     words = f"{done} of {len(results)} cells measured"
-    return f"{words}, {other} of them in runs shorter, smaller or set otherwise than the paper's." if other else f"{words}."
+    return (
+        f"{words}, {other} of them in runs of another length, smaller or set otherwise than the paper's."
+        if other
+        else f"{words}."
+    )
 
 
 def grid(results: Sequence[CellResult]) -> tuple[list[str], list[list[str | None]]]:
@@ -138,4 +146,4 @@ def _pair(result: CellResult | None) -> str | None:
         return None
     paper = "–" if result.cell.paper is None else f"{result.cell.paper:g}"
     ours = "–" if result.best is None else f"{result.best.mean:.2f}"
-    return f"{paper} / {ours}"
+    return f"{paper} / {ours}{OTHER if result.best and result.is_other else ''}"

@@ -3,11 +3,11 @@
 Other processes may write to the same log; `catch_up` takes in what they wrote. Every method may be called from any thread.
 """
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from secrets import token_hex
 
 import numpy as np
 
@@ -19,16 +19,20 @@ from labelsieve.review.filters import STATES, Filter, chosen
 from labelsieve.review.table import IssueTable
 from labelsieve.review.wrong_left import Left, grouped, wrong_left
 
-VIEWS = 64  # lists that are remembered; a page whose list was forgotten gets a new one
+KEY = "after-"
+VIEW_KEY = re.compile(rf"{KEY}[0-9]{{1,15}}")
+VIEWS = 64  # lists that are remembered; others are cut again as they were
 WRONG = ("accept", "relabel", "drop")  # answers that may say the given label was wrong
 
 
 @dataclass(frozen=True)
 class View:
-    """A list as it was when it was asked for: deciding does not move what is on the screen."""
+    """A list as it was when it was asked for: deciding does not move what is on the screen.
+
+    `key` says after how many decisions that was, so that the log can make the list again, also of a server started anew.
+    """
 
     key: str
-    asked: Filter
     rows: np.ndarray
 
 
@@ -36,7 +40,7 @@ class Desk:
     def __init__(self, table: IssueTable, log: DecisionLog) -> None:
         self.table, self.log = table, log
         self._guard = threading.RLock()
-        self._views: OrderedDict[str, View] = OrderedDict()
+        self._views: OrderedDict[tuple[int, Filter], View] = OrderedDict()
         # As the run itself counts: where it says that networks err more often than labels do, contradicting is no reason.
         doubted = (table.given != table.suggested) & (table.kind != KINDS.index(FINE))
         self._groups = grouped((1 - table.score.astype(np.float64)) * doubted, table.is_issue, table.settled)
@@ -79,7 +83,7 @@ class Desk:
         if row is None:  # the log may speak of samples that are no longer in the run
             return
         now = state.current
-        self.state[row] = 0 if now is None else STATES.index(now.action)
+        self.state[row] = _code(state)
         self.conflict[row] = state.conflict
         given = self.table.classes[self.table.given[row]]
         self.wrong[row] = now is not None and now.action in WRONG and now.label != given
@@ -87,14 +91,30 @@ class Desk:
     def view(self, asked: Filter, key: str = "") -> View:
         """The list of that key, or a new one."""
         with self._guard:
-            found = self._views.get(key)
-            if found is None or found.asked != asked:
-                found = View(token_hex(8), asked, chosen(self.table, asked, self.state, self.conflict))
-                self._views[found.key] = found
+            latest = len(self.events)
+            number = int(key.removeprefix(KEY)) if VIEW_KEY.fullmatch(key) else latest
+            known = min(number, latest), asked
+            if known not in self._views:
+                self._views[known] = View(f"{KEY}{known[0]}", chosen(self.table, asked, *self._standing_after(known[0])))
                 while len(self._views) > VIEWS:
                     self._views.popitem(last=False)
-            self._views.move_to_end(found.key)
-            return found
+            self._views.move_to_end(known)
+            return self._views[known]
+
+    def _standing_after(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """`state` and `conflict` (N,) as they were after the first `count` decisions."""
+        if count == len(self.events):
+            return self.state, self.conflict
+        state, conflict = self.state.copy(), self.conflict.copy()
+        past: dict[str, State] = {}
+        later = {entry.id for entry in self.events[count:]}
+        for entry in self.events[:count]:
+            if entry.id in later:
+                past[entry.id] = after(past.get(entry.id), entry)
+        for name in later & self.table.row_of.keys():
+            row, was = self.table.row_of[name], past.get(name)
+            state[row], conflict[row] = _code(was), was is not None and was.conflict
+        return state, conflict
 
     def next_open(self, view: View, after_place: int) -> int:
         """The first place in the list after `after_place` that nobody has decided, going round once; -1 where there is none."""
@@ -127,3 +147,7 @@ class Desk:
         with self._guard:
             self._left = (known, found)
         return found
+
+
+def _code(state: State | None) -> int:
+    return 0 if state is None or state.current is None else STATES.index(state.current.action)

@@ -6,6 +6,7 @@ import numpy as np
 
 from labelsieve.errors import UsageError, suggest
 from labelsieve.review.table import IssueTable
+from labelsieve.review.texts import folded
 
 OPEN, CONFLICT, DECIDED, ANY = "open", "conflict", "decided", "any"
 # The code of a state is its place here; the rest of the names are groups of them.
@@ -55,6 +56,6 @@ def _state(name: str) -> int:
 
 def _matching(table: IssueTable, text: str) -> np.ndarray:
     """(N,) bool: the text is in the id, the path or the name of one of both classes."""
-    named = np.array([text.casefold() in name.casefold() for name in table.classes])
+    named = np.array([folded(text) in folded(name) for name in table.classes])
     found = table.ids.containing(text) | table.paths.containing(text)
     return np.asarray(found | named[table.given] | named[table.suggested])

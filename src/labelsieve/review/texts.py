@@ -5,8 +5,14 @@ from functools import cached_property
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
+
+
+def folded(text: str) -> str:
+    """Without capitals, and accents in one form: some systems write them in names of files as letters of their own."""
+    return normalize("NFC", text.casefold())
 
 
 class Texts:
@@ -48,14 +54,14 @@ class Texts:
 
     @cached_property
     def _folded(self) -> "Texts":
-        """The same without capitals, for searching."""
+        """The same as it is searched."""
         if self.block.isascii():
             return Texts(self.block.lower(), self.starts)
-        return Texts.of(text.casefold() for text in self.tolist())
+        return Texts.of(folded(text) for text in self.tolist())
 
     def containing(self, text: str) -> np.ndarray:
         """(N,) bool: which texts hold `text`, whatever the capitals."""
-        needle = np.frombuffer(text.casefold().encode("utf-8", "surrogatepass"), np.uint8)
+        needle = np.frombuffer(folded(text).encode("utf-8", "surrogatepass"), np.uint8)
         if not len(needle):
             return np.ones(len(self), bool)
         starts, found = self._folded.starts, np.zeros(len(self), bool)

@@ -24,6 +24,8 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import lies_inside, picture_options
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
 
+HARDLINK = "hardlink"
+
 
 @dataclass(frozen=True)
 class Applied:
@@ -41,7 +43,7 @@ def apply_run(
     out: Path,
     policy: Policy,
     decisions: Mapping[str, Decision] | None = None,
-    put: str = "hardlink",
+    put: str = HARDLINK,
     source: str | None = None,
     follow: bool | None = None,
 ) -> Applied:
@@ -57,6 +59,8 @@ def apply_run(
     said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), round_of(config))
     layout = layout_of(source, picture_options(config.pictures))
     write = writer_for(layout, source, out, picture_options(config.pictures))
+    if put != HARDLINK and write not in LINKED:
+        raise UsageError(f"{out}: --copy and --symlink are for folders of pictures, which this is not; leave them out")
     changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
     refuse(out, changes, source, config.data.source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]

@@ -1,14 +1,14 @@
 // Type to find a class: likeliest first while nothing is typed, then by how well the name fits.
 
-import { $, h } from "./dom.js";
+import { $, h, rest } from "./dom.js";
 import { current, store } from "./store.js";
 
 const SHOWN = 60;
 
 // Lower is better; null where the name does not fit: start, start of a word, anywhere, letters in order.
 export function fit(name, typed) {
-  const text = name.toLowerCase();
-  const wanted = typed.trim().toLowerCase();
+  const text = name.normalize("NFC").toLowerCase(); // accents may be letters of their own in names of files
+  const wanted = typed.trim().normalize("NFC").toLowerCase();
   if (!wanted) return 0;
   const at = text.indexOf(wanted);
   if (text === wanted) return 0;
@@ -52,6 +52,7 @@ export function choose(then) {
 
   function take(one) {
     dialog.close();
+    rest();
     if (one) then(one.name);
   }
 

@@ -1,7 +1,9 @@
 // Deciding, undoing, redoing. A step is what one key press did, to one row or to many; undoing writes new decisions that
 // restore what was there before, so the log only ever grows.
 
+import * as api from "./api.js";
 import { announce } from "./dom.js";
+import { whole } from "./list.js";
 import { newKey } from "./outbox.js";
 import { meant, rowsOf, store, tell } from "./store.js";
 
@@ -51,7 +53,15 @@ export function outcome(row, action, label = null) {
 }
 
 export function decide(action, label = null) {
-  const rows = meant().map((place) => store.rows.get(place)).filter((row) => row && !(action === "clear" && row.state === "open"));
+  const places = meant();
+  if (places.length < 2 || places.every((place) => store.rows.has(place))) return decideAt(places, action, label);
+  // A selection may reach beyond the pages that were shown: all of it is meant, or nothing.
+  announce("loading the selection");
+  return whole(places).then((all) => all && decideAt(places, action, label)).catch((error) => tell("failed", error));
+}
+
+function decideAt(places, action, label) {
+  const rows = places.map((place) => store.rows.get(place)).filter((row) => row && !(action === "clear" && row.state === "open"));
   if (!rows.length) return;
   const step = rows.map((row) => ({
     id: row.id,
@@ -114,6 +124,18 @@ export function saved(found) {
     for (const row of rowsOf(id)) Object.assign(row, { waiting: false, seq: Math.max(row.seq ?? 0, seq) });
   }
   remember();
+  tell("rows");
+}
+
+// The server will never take it: the page shows what stands there, and there is nothing to undo.
+export async function takeBack({ key, id }) {
+  const without = (stack) => stack.map((step) => step.filter((item) => item.key !== key)).filter((step) => step.length);
+  undoable = without(undoable);
+  redoable = without(redoable);
+  remember();
+  const { state, label, who, seq, conflict, standing } = await api.row(id).catch(() => ({ state: "open", label: null, who: null, seq: null, conflict: false }));
+  for (const row of rowsOf(id)) Object.assign(row, { state, label, who, seq, conflict, standing, waiting: outbox.has(id) });
+  tell("outbox");
   tell("rows");
 }
 

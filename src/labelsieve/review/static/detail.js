@@ -1,7 +1,7 @@
 // The label in focus with all that is known of it: beside the grid, or large and alone.
 
 import * as api from "./api.js";
-import { $, h, percent, say } from "./dom.js";
+import { $, announce, h, percent } from "./dom.js";
 import { decide } from "./decide.js";
 import { SIGNS, WORDS, words } from "./grid.js";
 import { sparkline } from "./sparkline.js";
@@ -11,6 +11,7 @@ const known = new Map(); // id -> detail, of the rows last looked at
 const KEPT = 200;
 let shown = "";
 let timer = 0;
+let told = ""; // the id that was read out last
 
 function bar(kind, name, share, words) {
   const fill = h("i");
@@ -71,7 +72,7 @@ function body(row, full) {
     classes(row),
     full ? near(`Clean ${store.classes[row.given]}, nearest`, full.near_given) : null,
     full && row.given !== row.suggested ? near(`Clean ${store.classes[row.suggested]}, nearest`, full.near_suggested) : null,
-    full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "Chance to be right, over training"), sparkline(full.history),
+    full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "As the cleaner judged it: chance to be right, over training"), sparkline(full.history),
       h("p", { class: "ends" }, h("span", {}, `after epoch ${full.history[0][0]}: ${percent(full.history[0][1])}`),
         h("span", {}, `after epoch ${full.history.at(-1)[0]}: ${percent(full.history.at(-1)[1])}`))) : null,
     full ? decisions(full) : null,
@@ -90,6 +91,8 @@ export function draw() {
   }
   const full = known.get(row.id);
   const face = JSON.stringify([row, store.mode, store.ready, store.remark, full?.seq, Boolean(full)]);
+  if (store.mode === "single" && told !== row.id) announce(words(row), { after: true });
+  told = row.id;
   if (face !== shown) {
     shown = face;
     const scroll = panel.scrollTop;
@@ -123,7 +126,7 @@ function empty() {
 
 export function looks() {
   document.body.dataset.mode = store.mode;
-  shown = "";
+  shown = told = "";
   draw();
 }
 

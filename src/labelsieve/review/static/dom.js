@@ -32,13 +32,24 @@ export function set(element, name, value) {
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
 }
 
-let clearing = 0;
-export function announce(text) {
-  const live = $("live");
-  live.textContent = text;
-  clearTimeout(clearing);
-  clearing = setTimeout(() => { live.textContent = ""; }, 4000);
+// Where keys go while no button or field has them: the list, or what stands in its place.
+export function rest() {
+  $(document.body.dataset.mode === "single" ? "detail" : "list").focus({ preventScroll: true });
 }
+
+let clearing = 0;
+let before = "";
+// What comes `after` something is said with it: a live region tells only its latest words.
+export function announce(text, { after = false } = {}) {
+  const live = $("live");
+  live.textContent = after && before ? `${before}; ${text}` : text;
+  before = after ? "" : text;
+  clearTimeout(clearing);
+  clearing = setTimeout(() => { live.textContent = before = ""; }, 4000);
+}
+
+// A name among other words, where no element can hold it apart: one written from right to left would turn them round.
+export const apart = (name) => `\u2068${name}\u2069`;
 
 export const number = (value) => Math.round(value).toLocaleString("en-US");
 

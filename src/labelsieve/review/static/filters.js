@@ -1,6 +1,6 @@
 // The filters above the list, and how they are remembered while the tab is open.
 
-import { $, h, number, say } from "./dom.js";
+import { $, apart, h, number, say } from "./dom.js";
 import { renew } from "./list.js";
 import { on, pageOf, store, tell } from "./store.js";
 
@@ -13,7 +13,7 @@ export function build(facts) {
   $("state").replaceChildren(...facts.states.map((name) => h("option", { value: name }, NAMES[name] ?? name)));
   $("classes").replaceChildren(...store.classes.map((name) => h("option", { value: name })));
   $("pair").replaceChildren(h("option", { value: "" }, "any pair"), ...facts.pairs.map(([given, suggested, count]) =>
-    h("option", { value: `${given} ${suggested}` }, `${store.classes[given]} → ${store.classes[suggested]} (${number(count)})`)));
+    h("option", { value: `${given} ${suggested}` }, `${apart(store.classes[given])} → ${apart(store.classes[suggested])} (${number(count)})`)));
   try {
     const kept = JSON.parse(sessionStorage.getItem(`labelsieve:${store.run}:filter`) ?? "{}");
     for (const name of Object.keys(EMPTY)) if (typeof kept[name] === typeof EMPTY[name]) store.filter[name] = kept[name];
@@ -43,10 +43,13 @@ function listen() {
     typing = setTimeout(() => change({ text: $("text").value }), 200);
   });
   $("clear").addEventListener("click", reset);
-  $("more").addEventListener("click", () => {
-    const open = document.body.classList.toggle("filtering");
-    $("more").setAttribute("aria-expanded", String(open));
-  });
+  $("more").addEventListener("click", () => unfold(!document.body.classList.contains("filtering")));
+}
+
+// On a narrow page the filters are folded away.
+export function unfold(open) {
+  document.body.classList.toggle("filtering", open);
+  $("more").setAttribute("aria-expanded", String(open));
 }
 
 export function reset() {

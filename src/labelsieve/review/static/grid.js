@@ -1,7 +1,7 @@
 // The grid: one card a row of the list. Cards are made once and filled anew, so turning a page costs little.
 
 import * as api from "./api.js";
-import { $, h, percent, say, set } from "./dom.js";
+import { $, announce, h, percent, rest, say, set } from "./dom.js";
 import { go, toggle } from "./list.js";
 import { on, pageOf, store, tell } from "./store.js";
 
@@ -12,6 +12,7 @@ const GAP = 8;
 const TEXT = 48; // pixels below a card's picture
 
 const cards = [];
+let said = {}; // the card and the id that had the focus last
 
 function make(number) {
   const parts = {
@@ -33,7 +34,7 @@ function make(number) {
     if (event.shiftKey) go(place, { extend: true });
     else if (event.ctrlKey || event.metaKey || event.target === parts.tick) toggle(place);
     else go(place);
-    $("list").focus({ preventScroll: true });
+    rest();
   });
   parts.root.addEventListener("dblclick", () => { store.mode = "single"; tell("mode"); });
   return parts;
@@ -116,6 +117,10 @@ export function draw() {
     else card.root.hidden = true;
   });
   const focused = cards[store.focus - first];
+  const row = store.rows.get(store.focus);
+  // A card that has the focus before and after a page is turned is the same element, so nobody is told that it changed.
+  if (row && focused && said.card === focused && said.id !== row.id) announce(words(row), { after: true });
+  if (row) said = { card: focused, id: row.id };
   set(list, "aria-activedescendant", store.total && focused ? focused.root.id : null);
   if (focused && list.scrollHeight > list.clientHeight) focused.root.scrollIntoView({ block: "nearest" });
   list.classList.toggle("empty", store.total === 0);

@@ -2,7 +2,8 @@
 
 import { choose } from "./chooser.js";
 import { decide, redo, undo } from "./decide.js";
-import { $, h } from "./dom.js";
+import { $, h, rest } from "./dom.js";
+import { unfold } from "./filters.js";
 import { go, renew, selectPage, toggle, toNextOpen } from "./list.js";
 import { current, store, tell } from "./store.js";
 
@@ -16,6 +17,11 @@ export function chooseClass() {
 export function switchMode() {
   store.mode = store.mode === "grid" ? "single" : "grid";
   tell("mode");
+}
+
+function toText() {
+  unfold(true);
+  $("text").focus();
 }
 
 function resize(step) {
@@ -44,11 +50,11 @@ const TABLE = [
   ["Move", "Home End", "first, last", [], null],
   ["Move", "o", "next open label", ["o"], toNextOpen],
   ["Move", "g", "grid or single view", ["g"], switchMode],
-  ["Select", "Shift ← ↑ ↓ →", "select several; keys then act on all of them", [], null],
+  ["Select", "Shift ← ↑ ↓ →", "select several, 5,000 at most; keys then act on all of them", [], null],
   ["Select", "Space", "select or not, one by one", [" "], () => store.total && toggle(store.focus)],
   ["Select", "s", "select the page", ["s"], selectPage],
   ["Select", "Esc", "select nothing", ["Escape"], () => go(store.focus)],
-  ["Page", "/", "find by id, path or class", ["/"], () => { document.body.classList.add("filtering"); $("text").focus(); }],
+  ["Page", "/", "find by id, path or class", ["/"], toText],
   ["Page", "r", "a fresh list", ["r"], () => renew().catch((error) => tell("failed", error))],
   ["Page", "+ −", "larger or smaller cards", [], null],
   ["Page", "t", "light or dark", ["t"], () => tell("theme")],
@@ -68,13 +74,14 @@ export function help() {
       [h("dt", {}, keys.split(" ").map((key) => (key === "or" || key === "…" ? ` ${key} ` : h("kbd", {}, key)))), h("dd", {}, words)]))))),
   h("button", { onclick: () => dialog.close(), autofocus: true }, "Close (Esc)"));
   dialog.showModal();
+  dialog.scrollTop = 0; // the button that closes it has the focus, and stands below the keys
 }
 
 function pressed(event) {
   if (document.querySelector("dialog[open]") || event.altKey || event.isComposing) return;
   const field = event.target.closest?.("input, select, textarea");
   if (field) {
-    if (event.key === "Escape" || (event.key === "Enter" && field.id === "text")) { field.blur(); $("list").focus(); }
+    if (event.key === "Escape" || (event.key === "Enter" && field.id === "text")) { field.blur(); rest(); }
     return;
   }
   if (act(event)) event.preventDefault();
@@ -114,7 +121,7 @@ export function listen() {
 // The buttons at the bottom do what the keys do.
 export function toolbar() {
   const button = (words, key, act, kind = "", id = null) =>
-    h("button", { class: kind, id, onclick: () => { act(); $("list").focus({ preventScroll: true }); } }, h("span", {}, words), h("kbd", { "aria-hidden": "true" }, key));
+    h("button", { class: kind, id, onclick: () => { act(); rest(); } }, h("span", {}, words), h("kbd", { "aria-hidden": "true" }, key));
   document.querySelector(".actions").replaceChildren(
     button("Accept", "a", () => decide("accept"), "accept"),
     button("Keep", "k", () => decide("keep"), "keep"),

@@ -4,6 +4,8 @@ import * as api from "./api.js";
 import { announce } from "./dom.js";
 import { pageOf, store, tell } from "./store.js";
 
+const MOST = 500; // rows in one answer
+const SELECTED = 5000; // at once, at most: as many as an undo after a reload can take back
 const KEPT = 1500; // rows that are kept; those far from the focus go first
 let asked = new Map(); // offset -> promise, so that nothing is asked twice
 let era = 0; // answers to questions of an older list are thrown away
@@ -18,19 +20,28 @@ export async function renew(focus = 0) {
   show();
 }
 
-async function fetchFrom(offset) {
+async function fetchFrom(offset, count = store.perPage) {
   const mine = era;
-  const found = await api.rows(store.filter, store.view, offset, Math.min(store.perPage, 500));
+  const found = await api.rows(store.filter, store.view, offset, Math.min(count, MOST));
   if (mine !== era) return;
-  const forgotten = store.view && found.view !== store.view; // the server was started anew: places may have moved
-  if (forgotten) {
-    store.rows.clear();
-    asked = new Map();
+  if (store.view && found.view !== store.view) { // of another log: places, selected ones too, mean other labels now
+    await renew();
+    return;
   }
   Object.assign(store, { view: found.view, total: found.total, known: true });
-  found.rows.forEach((row, i) => store.rows.set(offset + i, row));
+  // Rows that are here stay: they hold what was decided and is not saved yet, and hear of the rest.
+  found.rows.forEach((row, i) => store.rows.has(offset + i) || store.rows.set(offset + i, row));
   if (store.focus >= store.total) store.focus = Math.max(store.total - 1, 0);
-  if (forgotten) tell("list");
+}
+
+// True once all of these places, in rising order, are here; false where the list was renewed meanwhile.
+export async function whole(places) {
+  const mine = era;
+  for (const place of places) {
+    if (!store.rows.has(place)) await fetchFrom(place, Math.min(places.at(-1) + 1 - place, MOST));
+    if (mine !== era || !store.rows.has(place)) return false;
+  }
+  return true;
 }
 
 function ensure(page) {
@@ -78,8 +89,9 @@ function forget() {
 }
 
 export function go(place, { extend = false, keep = false } = {}) {
-  const to = Math.max(0, Math.min(place, store.total - 1));
+  let to = Math.max(0, Math.min(place, store.total - 1));
   if (extend) {
+    to = Math.max(store.anchor - SELECTED + 1, Math.min(to, store.anchor + SELECTED - 1));
     store.selected = new Set();
     for (let one = Math.min(store.anchor, to); one <= Math.max(store.anchor, to); one++) store.selected.add(one);
   } else {

@@ -1,9 +1,9 @@
 // The page's beginning: what the run is, then the list, then a look every second at what others decided.
 
 import * as api from "./api.js";
-import { begin, keepSteps, saved } from "./decide.js";
+import { begin, keepSteps, saved, takeBack } from "./decide.js";
 import * as detail from "./detail.js";
-import { $, announce, h } from "./dom.js";
+import { $, announce, h, rest, say } from "./dom.js";
 import * as filters from "./filters.js";
 import { draw, measure } from "./grid.js";
 import { listen, toolbar } from "./keys.js";
@@ -65,7 +65,7 @@ async function start() {
   measure();
   await renew().catch((error) => tell("failed", error));
   performance.mark("list"); // the first labels stand on the page
-  $("list").focus({ preventScroll: true });
+  rest();
   outbox.flush();
   status.saving(outbox);
   timer = setTimeout(poll, store.ready ? POLL : SOON);
@@ -129,15 +129,28 @@ function naming(given) {
   $("who").addEventListener("click", () => {
     const dialog = $("naming");
     const input = h("input", { type: "text", maxlength: "80", value: store.who, "aria-label": "Your name", autocomplete: "name" });
+    const note = h("p", { role: "alert" });
     const done = () => {
-      if (input.value.trim()) name(input.value.trim(), given);
+      const who = input.value.trim();
+      const wrong = unfit(who);
+      say(note, wrong);
+      input.setAttribute("aria-invalid", String(Boolean(wrong)));
+      if (wrong) return;
+      if (who) name(who, given);
       dialog.close();
+      rest();
     };
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") done(); });
-    dialog.replaceChildren(h("h2", {}, "Who decides?"), h("p", {}, "Your decisions are signed with this name."), input, h("button", { onclick: done }, "Save"));
+    dialog.replaceChildren(h("h2", {}, "Who decides?"), h("p", {}, "Your decisions are signed with this name."), input, note, h("button", { onclick: done }, "Save"));
     dialog.showModal();
     input.select();
   });
+}
+
+// Why the server would take no decision signed so, or "".
+function unfit(who) {
+  if (/^[=+\-@]./.test(who)) return "A name must not begin with =, +, - or @, as formulas do.";
+  return /[\p{C}\p{Z}]/u.test(who.replaceAll(" ", "")) ? "The name holds a character that cannot be seen; type it anew." : "";
 }
 
 function name(who, given) {
@@ -162,13 +175,17 @@ $("theme").addEventListener("click", () => tell("theme"));
 
 on("outbox", () => status.saving(outbox));
 on("saved", (found) => saved(found));
-on("decided", () => advance());
+on("decided", () => {
+  store.refused = "";
+  advance();
+});
 on("stepped", (step) => {
   for (const [place, row] of store.rows) if (row.id === step[0].id) go(place);
 });
 on("refused", ({ entry, words }) => {
   store.refused = `The server did not take a decision on ${entry.id}: ${words}.`;
   tell("failed", null);
+  takeBack(entry);
 });
 on("failed", (error) => {
   if (error?.kind === "gone") store.online = false;
@@ -179,6 +196,7 @@ on("mode size", () => {
   keep("size", String(store.size));
   refit();
 });
+on("mode", rest);
 
 function refit() {
   const before = store.perPage;

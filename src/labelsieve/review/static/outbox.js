@@ -25,7 +25,7 @@ export class Outbox {
       for (const entry of read(name)) if (!known.has(entry.key)) this.waiting.push(entry);
     }
     this.keep();
-    for (const name of this.others()) localStorage.removeItem(name);
+    if (this.stored) for (const name of this.others()) localStorage.removeItem(name); // else it is all that outlives this tab
   }
 
   others() {
