@@ -204,3 +204,12 @@ def test_samples_are_named_by_the_index_of_a_data_frame() -> None:
     assert find_label_issues(frame, given, ids=range(60)).id.tolist() == list(range(60))
     twice = pandas.DataFrame(vectors, index=np.repeat(np.arange(30), 2))
     assert find_label_issues(twice, given).id.tolist() == list(range(60))
+
+
+@pytest.mark.parametrize("count", [4, 5, 6, 12])
+def test_a_handful_is_called_so_and_nothing_else_is_said_of_it(count: int) -> None:
+    """Of two samples a class each one's nearest is of the other: "most labels look wrong" stood beside "0 labels look wrong"."""
+    labels = np.arange(count) % 2
+    found = find_label_issues(np.random.default_rng(0).normal(size=(count, 6)) + 3 * labels[:, None], labels)
+    assert not found.is_label_issue.any()
+    assert [words.split()[0] for words in found.cautions] == [str(count), "2"]  # samples are few, and so are classes'

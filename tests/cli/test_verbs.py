@@ -7,14 +7,20 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cli.conftest import TINY, Shell
+from labelsieve.runs import train
 from labelsieve.runs.config import dotted_keys
 from labelsieve.runs.presets import PRESETS
+from labelsieve.runs.run import Run
+from labelsieve.terminal import going
 from labelsieve.version import __version__
 from runs.tiny import FILES, arrays_file, contents, pictures
 
@@ -166,6 +172,30 @@ def test_a_time_limit_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, shell:
     gone_on = shell("resume", run)
     assert gone_on.code == 0 and "epoch 2/2" in gone_on.out and "epoch 1/2" not in gone_on.out
     assert contents(run) == contents(finished)
+
+
+def test_a_time_limit_counts_from_the_command_on(
+    tmp_path: Path, shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening data may take minutes, and who says 9m may be cut off after 10."""
+    clock, late = time.monotonic, [0.0]
+
+    def slow(opening: Callable[..., Run]) -> Callable[..., Run]:
+        def opened(*said: Any, **more: Any) -> Run:
+            run = opening(*said, **more)
+            late[0] += 100
+            return run
+
+        return opened
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + late[0])
+    monkeypatch.setattr(going, "begin", slow(going.begin))
+    monkeypatch.setattr(train, "take_up", slow(train.take_up))
+    run = tmp_path / "run"
+    more = (*TINY, "--set", "training.epochs=3", "--time-limit", "50s")
+    assert "stopped after epoch 1 of 3" in shell("train", source, "--out", run, *more).out
+    assert "stopped after epoch 2 of 3" in shell("resume", run, "--time-limit", "50s").out
+    assert "done" in shell("resume", run, "--time-limit", "200s").out
 
 
 def test_resume_finds_data_that_moved_and_refuses_others(tmp_path: Path, shell: Shell) -> None:

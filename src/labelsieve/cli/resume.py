@@ -1,5 +1,6 @@
 """`labelsieve resume RUN`: take a run up where it stopped or was killed."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ def resume(
     time_limit: TimeLimit = None,
 ) -> None:
     """Go on with RUN; on the same machine the result is the one an unbroken run gives."""
+    began = time.monotonic()
     from labelsieve.data.sources import source_at
     from labelsieve.runs.train import take_up
     from labelsieve.terminal.durations import parse_duration
@@ -24,4 +26,4 @@ def resume(
     seconds = parse_duration(time_limit) if time_limit else None
     with Looking().shown() as watch:
         going_on = take_up(run, source=source_at(data) if data else None, device=device, watch=watch)
-    finish(going_on, seconds)
+    finish(going_on, seconds, began)

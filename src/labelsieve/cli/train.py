@@ -1,5 +1,6 @@
 """`labelsieve train DATA --out RUN`: a new run, from what the user says to a finished run folder."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,6 +86,7 @@ def train(
     ] = False,
 ) -> None:
     """Train on DATA and find its wrong labels."""
+    began = time.monotonic()
     from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
     from labelsieve.runs.resolve import parse_settings
@@ -125,7 +127,7 @@ def train(
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")
     seconds = parse_duration(time_limit) if time_limit else None
-    finish(going(out, config, resume), seconds)
+    finish(going(out, config, resume), seconds, began)
 
 
 def config_for(

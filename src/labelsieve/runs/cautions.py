@@ -19,6 +19,7 @@ WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels
 NEAR_CHANCE = 1.5  # times what guessing gets right
 RECENT = 3  # epochs in which a collapse still matters
+HANDFUL = 20  # samples
 LISTED = 20  # issues from which on their kind says something
 BAD = "swallows the rest"  # of a collapsed partition; that all labels count as clean is none to fear
 
@@ -35,8 +36,9 @@ def cautions(found: Findings, record: Record) -> list[str]:
 
 
 def table_cautions(share: float, low: float, high: float, counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Where there was no run: of an estimate and {class: samples}."""
-    return (*_share(share, low, high), *early_cautions(None, counts))
+    """Where there was no run: of an estimate and {class: samples}. Of a handful of samples the estimate says nothing at all."""
+    late = _share(share, low, high) if sum(counts.values()) >= HANDFUL else ()
+    return (*late, *early_cautions(None, counts))
 
 
 def early_cautions(estimate: Mapping[str, float] | None, counts: Mapping[str, int]) -> list[str]:

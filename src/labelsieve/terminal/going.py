@@ -51,8 +51,8 @@ def _compare(before: Config, config: Config, out: Path, watch: Watch) -> None:
         )
 
 
-def finish(run: Run, limit: float | None) -> None:
-    """Train to the end or to the limit (seconds), and say what came out. A signal's stop ends with its exit code."""
+def finish(run: Run, limit: float | None, began: float | None = None) -> None:
+    """Train to the end or to the limit (seconds since `began`), and say what came out. A signal ends it with its exit code."""
     path = run.folder.path
     if run.done:
         console.print(f"{path}: already done, {run.epoch} epochs")
@@ -63,7 +63,7 @@ def finish(run: Run, limit: float | None) -> None:
         f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data):,} {run.rows.data.things}, "
         f"{len(run.rows.data.classes)} classes, {where}, {run.parts.engine.device}"
     )
-    stopper = Stopper(limit)
+    stopper = Stopper(limit, began)
     done = follow(run, stopper)
     if done:
         say_summary(run)

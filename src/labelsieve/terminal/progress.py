@@ -21,9 +21,11 @@ from labelsieve.terminal.durations import say_duration
 class Stopper:
     """Says when to stop after the current epoch: the time limit would be overrun by one more like the last, or a signal came."""
 
-    def __init__(self, limit: float | None = None) -> None:
+    def __init__(self, limit: float | None = None, began: float | None = None) -> None:
+        """`began` is when the limit's clock started (`time.monotonic`), if before now: opening data may take minutes."""
         self.limit = limit
-        self.began = self.last = time.monotonic()
+        self.last = time.monotonic()
+        self.began = self.last if began is None else began
         self.signal: int | None = None
 
     def __call__(self) -> bool:
