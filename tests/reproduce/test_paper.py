@@ -74,7 +74,7 @@ def test_the_command_of_a_task_gives_its_configuration(
 ) -> None:
     seen: list[Config] = []
     monkeypatch.setattr(going, "going", lambda out, config, resume: seen.append(config))
-    monkeypatch.setattr(going, "finish", lambda run, limit: None)
+    monkeypatch.setattr(going, "finish", lambda run, limit, began: None)
     tasks = tasks_for(TABLES[name]().jobs[:6], [2], settings, PLACES, tmp_path)
     for task in tasks:
         monkeypatch.setattr(sys, "argv", shlex.split(task.command()))
