@@ -22,6 +22,7 @@ from labelsieve.benchmark.against_cleanlab import (
     lost,
     out_of_sample,
 )
+from labelsieve.benchmark.known import wrong_labels
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
@@ -97,7 +98,7 @@ def test_compare_gives_both_the_same_labels_and_one_the_others_time(config: Conf
 
 
 def wrong(config: Config) -> np.ndarray:
-    return against_cleanlab.wrong_labels(rows_for(config))
+    return wrong_labels(rows_for(config))
 
 
 def test_lost_rows_are_named() -> None:

@@ -43,6 +43,18 @@ def test_what_is_misspelt_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert 'did you mean "digits"' in capsys.readouterr().err
 
 
+def test_the_plain_loop_overwrites_nothing_and_needs_wrong_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "t.csv"
+    assert ended(plain_loop.main, ["digits", "--table", str(table), "--until", "1"], monkeypatch) == 1
+    assert "no label is wrong here" in capsys.readouterr().err and not table.exists()
+    table.write_text("mine")
+    words = ["digits", "--noise", "sym:0.2", "--table", str(table), "--until", "1"]
+    assert ended(plain_loop.main, words, monkeypatch) == 2
+    assert "t.csv: it is there already" in capsys.readouterr().err and table.read_text() == "mine"
+
+
 def test_vectors_are_not_for_the_plain_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelsieve.benchmark.known import right_labels
+from labelsieve.benchmark.known import wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
@@ -178,16 +178,6 @@ def last_division(run: Run, budget: float | None, clock: Callable[[], float]) ->
     last = Epoch(run.epoch, "final", (), *divide(parts.learners, parts.recipe, run.epoch, parts.engine, parts.pinned))
     remember_division(run.history, last, parts.learners)
     return last
-
-
-def wrong_labels(rows: Rows) -> np.ndarray:
-    return (~right_labels(rows)).numpy()
-
-
-def check_some_wrong(rows: Rows) -> None:
-    """Of labels that are all right there is no ranking to measure: its average precision would read 0."""
-    if not wrong_labels(rows).any():
-        raise ToolError("no label is wrong here, so there is nothing to rank; make noise on purpose with --noise sym:0.2")
 
 
 class Watch:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.benchmark.known import right_labels
+from labelsieve.benchmark.known import wrong_labels
 from labelsieve.method.estimate import NoiseEstimate, estimate_noise
 from labelsieve.method.stages import warm_up
 from labelsieve.runs.assemble import parts_for, rows_for
@@ -28,7 +28,7 @@ def estimate_after_warm_up(config: Config) -> tuple[float, NoiseEstimate]:
     for epoch in range(parts.recipe.warmup):
         for learner in parts.learners:
             warm_up(learner, parts.recipe, epoch, parts.engine)
-    wrong = float((~right_labels(rows)).double().mean())
+    wrong = float(wrong_labels(rows).mean())
     return wrong, estimate_noise([parts.engine.gather(learner) for learner in parts.learners])
 
 

@@ -21,6 +21,7 @@ from labelsieve.benchmark.known import right_labels
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
+from labelsieve.method.stages import weak_features
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config
 from labelsieve.runs.resolve import resolve
@@ -103,8 +104,9 @@ class Study:
     def watch(self, epoch: Epoch) -> None:
         if not epoch.seen:
             return
-        weak = [self._weak_features(r, epoch.index) for r, _ in PEERS]
-        threshold = self.run.parts.recipe.mixture_threshold
+        parts = self.run.parts
+        weak = [weak_features(learner, parts.recipe, epoch.index, parts.engine) for learner in parts.learners]
+        threshold = parts.recipe.mixture_threshold
         self._add(epoch, "the teacher: mixture over the losses", [auc(chance, self.right) for chance in epoch.by_loss])
         for shadow in self.shadows:
             self._add(epoch, shadow.name, shadow.watch(epoch, weak, threshold, self.right))
@@ -114,13 +116,6 @@ class Study:
         known = [value for value in found if value is not None]
         mean = sum(known) / len(known) if known else None
         self.rows.append({"epoch": epoch.index + 1, "judge": name, "auc": mean, "first": found[0], "second": found[1]})
-
-    @torch.no_grad()
-    def _weak_features(self, r: int, epoch: int) -> Tensor:
-        engine, learner = self.run.parts.engine, self.run.parts.learners[r]
-        rows = torch.arange(len(self.run.rows.data))
-        views = engine.weak(rows, torch.Generator().manual_seed(epoch))
-        return engine.predict(learner, views).features
 
     def _write(self) -> None:
         text = io.StringIO(newline="")

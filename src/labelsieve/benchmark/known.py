@@ -1,5 +1,6 @@
 """What a measurement must know of its data: true labels, pictures to test on. Where it does not, it says so before it begins."""
 
+import numpy as np
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Held
@@ -14,6 +15,17 @@ def right_labels(rows: Rows) -> Tensor:
             "the true labels are not known, so there is nothing to measure; make noise on purpose with --noise sym:0.2"
         )
     return rows.truth.labels == rows.data.labels
+
+
+def wrong_labels(rows: Rows) -> np.ndarray:
+    """(N,) the others."""
+    return (~right_labels(rows)).numpy()
+
+
+def check_some_wrong(rows: Rows) -> None:
+    """Of labels that are all right there is no ranking to measure: its average precision would read 0."""
+    if not wrong_labels(rows).any():
+        raise ToolError("no label is wrong here, so there is nothing to rank; make noise on purpose with --noise sym:0.2")
 
 
 def held_pictures(rows: Rows) -> Held:

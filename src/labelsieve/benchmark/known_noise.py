@@ -17,7 +17,8 @@ import numpy as np
 import torch
 import typer
 
-from labelsieve.benchmark.against_cleanlab import peak_mib, wrong_labels
+from labelsieve.benchmark.against_cleanlab import peak_mib
+from labelsieve.benchmark.known import wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.benchmark.scores_study import Trail, Watch, write_arrays
 from labelsieve.issues.reading import read_issues

@@ -8,7 +8,7 @@ settings, one of them is wrong. It is slow on purpose.
 
 import csv
 from collections.abc import Iterator
-from itertools import cycle
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,9 +21,9 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from labelsieve import nets
-from labelsieve.benchmark.known import held_pictures, right_labels
+from labelsieve.benchmark.known import check_some_wrong, held_pictures, right_labels
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.assemble import Rows, recipe_for, rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.resolve import resolve
@@ -39,6 +39,7 @@ class PlainLoop:
     def __init__(self, config: Config, rows: Rows) -> None:
         if rows.data.are_vectors:
             raise ToolError(f"{config.data.source}: these are vectors; the plain loop takes pictures")
+        check_some_wrong(rows)
         self.right, held = right_labels(rows).numpy(), held_pictures(rows)
         self.config, self.recipe, self.device = config, recipe_for(config), choose_device(config.device)
         torch.manual_seed(1000 + config.seed)
@@ -116,7 +117,7 @@ class PlainLoop:
         recipe, clean = self.recipe, chances > self.recipe.mixture_threshold
         labelled, unlabelled = torch.nonzero(clean).flatten(), torch.nonzero(~clean).flatten()
         batches = self.shuffled(labelled, recipe.batch)
-        others = (some for _ in cycle((0,)) for some in self.shuffled(unlabelled, recipe.batch))
+        others = (some for _ in repeat(None) for some in self.shuffled(unlabelled, recipe.batch))
         self.nets[r].train()
         self.nets[1 - r].eval()
         for number, (x, u) in enumerate(zip(batches, others)):
@@ -162,6 +163,10 @@ class PlainLoop:
                 continue
             chances = [self.divide(r) for r in (0, 1)]
             taken = [found > self.recipe.mixture_threshold for found in chances]
+            if any(one.all() or not one.any() for one in taken):
+                raise ToolError(
+                    f"epoch {epoch + 1}: all labels or none are taken as clean, so there is nothing to mix; try more noise"
+                )
             found = {
                 "X_1": int(taken[0].sum()),
                 "X_2": int(taken[1].sum()),
@@ -183,6 +188,8 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train without the engine, and print every epoch."""
+    if table.exists():
+        raise UsageError(f"{table}: it is there already; choose another name for the table")
     options = {"data.noise": noise, "seed": seed, "method": "dividemix", "cleaner": "gmm-agn"}
     config = resolve(data, named=preset, options=options, settings=settings or ())
     loop = PlainLoop(config, rows_for(config))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import typer
 
-from labelsieve.benchmark.known import right_labels
+from labelsieve.benchmark.known import wrong_labels
 from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
@@ -52,7 +52,7 @@ class Watch:
 
     def __init__(self, run: Run, clock: Callable[[], float]) -> None:
         self.run, self.clock, self.began = run, clock, clock()
-        self.wrong = (~right_labels(run.rows)).numpy()
+        self.wrong = wrong_labels(run.rows)
         self.rows: list[dict[str, np.ndarray]] = []
 
     def __call__(self, epoch: Epoch) -> None:

@@ -24,7 +24,8 @@ def bench_cleanlab(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as well.")] = None,
 ) -> None:
     """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
-    from labelsieve.benchmark.against_cleanlab import Task, check_some_wrong, compare
+    from labelsieve.benchmark.against_cleanlab import Task, compare
+    from labelsieve.benchmark.known import check_some_wrong
     from labelsieve.runs.assemble import rows_for
     from labelsieve.runs.resolve import resolve
     from labelsieve.terminal.console import console

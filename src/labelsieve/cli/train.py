@@ -116,13 +116,12 @@ def train(
     }
     config = config_for(data, decisions, preset, options, said.settings)
     unread = unheeded(config, parse_settings(said.settings))
+    if unread:
+        console.print(f"{'# ' if dry_run else ''}note: {unread}", style="yellow")
     if dry_run:
         from labelsieve.cli.dry_run import say_plan
 
         say_plan(config, out)
-    if unread:
-        console.print(f"{'# ' if dry_run else ''}note: {unread}", style="yellow")
-    if dry_run:
         return
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")

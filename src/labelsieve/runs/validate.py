@@ -116,21 +116,20 @@ def validate(config: Config, recorded: bool = False) -> None:
 
 def _check_judge(config: Config) -> None:
     """Settings of prototypes that this cleaner would not heed are errors: it has none, or they learn in another way."""
-    cleaning, prototypes = config.cleaning, config.cleaner in ("cpc-agn", "cpc-awr")
-    mixtures = ("gmm-agn", "gmm-awr")
-    asked = {  # setting -> (is it other than its default, does this cleaner heed it)
-        "prototype_prior": (cleaning.prototype_prior != 0.5, prototypes),
-        "prototype_memory": ((cleaning.prototype_memory or 1) != 1, prototypes),
-        "prototype_views": (cleaning.prototype_views != "plain", prototypes),
-        "prototype_teacher": (cleaning.prototype_teacher != "peer", config.cleaner not in (*mixtures, "contrastive")),
-        "judge_first": (cleaning.judge_first, config.cleaner not in mixtures),
+    prototypes, mixtures = config.cleaner in ("cpc-agn", "cpc-awr"), ("gmm-agn", "gmm-awr")
+    heeded = {
+        "prototype_prior": prototypes,
+        "prototype_memory": prototypes,
+        "prototype_views": prototypes,
+        "prototype_teacher": config.cleaner not in (*mixtures, "contrastive"),
+        "judge_first": config.cleaner not in mixtures,
     }
-    for key, (changed, heeded) in asked.items():
-        if changed and not heeded:
-            usual = str(getattr(CleaningConfig(), key)).lower()
+    for key in (key for key, known in heeded.items() if not known):
+        said, usual = getattr(config.cleaning, key), getattr(CleaningConfig(), key)
+        if said != usual and (key, said) != ("prototype_memory", 1):  # as good as none
             raise UsageError(
                 f'setting "cleaning.{key}" is for the cleaners cpc-agn and cpc-awr; with {config.cleaner} it would do nothing: '
-                f"choose one of them, or --set cleaning.{key}={usual}"
+                f"choose one of them, or --set cleaning.{key}={str(usual).lower()}"
             )
 
 
