@@ -14,7 +14,21 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 PURE = ("equations", "mixmatch", "mixture", "evidence", "streams", "momentum")
 UPPER = ("runs", "cli", "terminal", "report", "issues", "review", "benchmark", "exports", "decisions", "reproduce")
 # What each room of the lower house may import of ours, besides itself and labelsieve.errors.
-BELOW = {"method": (), "nets": (), "data": (), "engine": ("data", "method", "nets")}
+BELOW = {"method": (), "nets": (), "data": (), "engine": ("data", "method")}
+# And each upper room, besides itself and the top floor, as ARCHITECTURE.md lists it. The command line may import all.
+TOP_FLOOR = ("errors", "disk", "locks", "version")
+ABOVE = {
+    "decisions": (),
+    "runs": (*BELOW, "decisions", "issues", "report"),
+    "issues": ("decisions",),
+    "report": ("issues",),
+    "exports": ("decisions", "issues", "runs", "data"),
+    "review": ("decisions", "issues", "report", "runs", "data"),
+    "benchmark": (*BELOW, "decisions", "issues", "report", "runs", "exports", "review", "terminal"),
+    "reproduce": ("runs", "issues", "report", "benchmark", "engine", "method"),
+    "api": ("runs", "issues", "terminal", *BELOW),
+    "terminal": ("runs", "issues", "data"),
+}
 BANNED_NAMES = {"utils", "helpers", "common", "base", "util", "helper", "misc"}
 
 
@@ -67,6 +81,11 @@ def test_lower_rooms_import_downwards_only(path: Path) -> None:
     allowed = {room(path), "errors", *BELOW[room(path)]}
     assert ours(path) <= allowed
     assert not ours(path) & set(UPPER)
+
+
+@pytest.mark.parametrize("path", files(*ABOVE), ids=shown)
+def test_upper_rooms_import_what_the_architecture_says(path: Path) -> None:
+    assert ours(path) <= {room(path), *TOP_FLOOR, *ABOVE[room(path)]}
 
 
 @pytest.mark.parametrize("name", PURE)
@@ -124,9 +143,15 @@ def test_nothing_stands_on_the_command_line(path: Path) -> None:
 
 @pytest.mark.parametrize("path", files("decisions"), ids=shown)
 def test_the_log_of_decisions_stands_alone_and_reads_no_clock(path: Path) -> None:
-    assert ours(path) <= {"decisions", "disk", "errors"}
+    assert ours(path) <= {"decisions", "disk", "errors", "locks"}
     assert not imports(path) & {"time", "datetime", "random", "numpy", "pandas"}
     assert "print" not in called(path)
+
+
+@pytest.mark.parametrize("path", files("reproduce"), ids=shown)
+def test_sweeps_know_nothing_of_decisions(path: Path) -> None:
+    """What they share with the log, such as locks, stands on the top floor."""
+    assert "decisions" not in ours(path)
 
 
 def loaded_by(*modules: str) -> set[str]:

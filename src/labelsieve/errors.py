@@ -22,8 +22,13 @@ class UsageError(ToolError):
 
 
 def suggest(word: str, choices: Iterable[str]) -> str:
-    """` (did you mean "cat"?)` for the nearest choice, or an empty string when none is near."""
-    near = get_close_matches(str(word), list(choices), n=1, cutoff=0.5)
+    """` (did you mean "cat"?)` for the nearest choice, or an empty string when none is near.
+
+    A number that lost its zeros in a spreadsheet means the one with them: 893 is 000893, though 001893 looks as near.
+    """
+    known, bare = [str(one) for one in choices], str(word).lstrip("0")
+    padded = [one for one in known if one.lstrip("0") == bare] if str(word).isdecimal() else []
+    near = padded or get_close_matches(str(word), known, n=1, cutoff=0.5)
     return f' (did you mean "{near[0]}"?)' if near else ""
 
 

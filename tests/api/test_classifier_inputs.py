@@ -1,5 +1,6 @@
 """What scikit-learn's users hand to NoisyLabelClassifier, and what it leaves as it was."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,18 @@ def test_dark_pictures_are_warned_of() -> None:
     model = fitted(images, labels)
     with pytest.warns(UserWarning, match="multiply them by 255"):
         model.predict(images / 255)
+
+
+def test_settings_that_the_cleaner_does_not_read_are_told_as_on_the_command_line() -> None:
+    unread = "settings: cleaning.tau, cleaning.passes: the cleaner gmm-agn does not read that"
+    with pytest.warns(UserWarning, match=unread) as caught:
+        fitted(VECTORS, GIVEN, method="augdmix", settings={"passes": 2, "cleaning.tau": 0.6, "training.beta": 2})
+    assert caught[0].filename == __file__
+    with pytest.raises(ValueError, match="with gmm-awr it would do nothing"):
+        fitted(VECTORS, GIVEN, cleaner="gmm-awr", settings={"cleaning.prototype_prior": 0.1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(VECTORS, GIVEN, settings={"passes": 2, "cleaning.tau": 0.6})
 
 
 def test_kernels_are_the_callers_again() -> None:

@@ -213,3 +213,11 @@ def test_a_handful_is_called_so_and_nothing_else_is_said_of_it(count: int) -> No
     found = find_label_issues(np.random.default_rng(0).normal(size=(count, 6)) + 3 * labels[:, None], labels)
     assert not found.is_label_issue.any()
     assert [words.split()[0] for words in found.cautions] == [str(count), "2"]  # samples are few, and so are classes'
+
+
+def test_a_class_for_each_sample_is_called_that_and_no_wrong_label() -> None:
+    """Where no class has two samples nothing can confirm a label, and nothing contradicts it."""
+    found = find_label_issues(np.random.default_rng(0).normal(size=(60, 8)), [f"c{i}" for i in range(60)])
+    assert not found.is_label_issue.any()
+    assert any("60 classes for 60 samples: are these labels?" in words for words in found.cautions)
+    assert not any("Most labels look wrong" in words for words in found.cautions)

@@ -61,6 +61,7 @@ def test_ordinary_rows_are_scaled_by_their_own_mean_and_spread() -> None:
     [
         ({"features": sparse.csr_matrix(VECTORS)}, "toarray"),
         ({"features": ["a.png"] * 300}, "give the vectors"),
+        ({"features": VECTORS[:0], "labels": []}, "there are no rows"),
         ({"labels": pd.DataFrame({"label": GIVEN, "other": GIVEN})}, r"DataFrame of shape \(300, 2\)"),
         ({"labels": 5}, "this is int"),
         ({"labels": pd.Series(["a", pd.NA, "b"] * 100, dtype="string")}, "row 1 has no label"),

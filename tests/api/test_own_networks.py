@@ -1,4 +1,4 @@
-"""Anybody's module or builder as the classifier's network, and the README's example of it, which runs as it stands."""
+"""Anybody's module or builder as the classifier's network, and the documents' example of it, which runs as it stands."""
 
 import pickle
 import re
@@ -17,7 +17,7 @@ from api.made import blobs
 from labelsieve import NoisyLabelClassifier, nets
 from labelsieve.errors import UsageError
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 
 
 def small(dimensions: int, classes: int) -> nn.Module:
@@ -68,8 +68,8 @@ def test_what_is_no_network_is_refused(network: Any, said: str) -> None:
         NoisyLabelClassifier(network=network, epochs=2).fit(vectors, given)
 
 
-def test_the_readmes_example(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+def test_the_documents_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     block = next(text for text in blocks if "network=mine" in text)
     X, y = np.random.default_rng(0).integers(0, 256, (80, 8, 8)).astype(np.uint8), np.arange(80) % 10
     monkeypatch.setattr(nets.own, "REGISTERED", {})

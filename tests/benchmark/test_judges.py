@@ -9,6 +9,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from labelsieve.benchmark.judges import VARIANTS, Study, main
+from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.prototypes import PrototypeCleaner
 from labelsieve.runs.resolve import resolve
@@ -90,3 +91,9 @@ def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "the teacher: mixture over the losses" in capsys.readouterr().out
     with (tmp_path / "t.csv").open(newline="") as file:
         assert {row["epoch"] for row in csv.DictReader(file)} == {"3"}
+
+
+def test_labels_that_are_all_right_are_told_before_training(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="no label is wrong here"):
+        main("digits", tmp_path / "run", tmp_path / "t.csv", None, None, 3, [*SETTINGS, "data.limit=300"])
+    assert not (tmp_path / "t.csv").exists()

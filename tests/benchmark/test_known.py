@@ -52,7 +52,7 @@ def test_the_plain_loop_overwrites_nothing_and_needs_wrong_labels(
     table.write_text("mine")
     words = ["digits", "--noise", "sym:0.2", "--table", str(table), "--until", "1"]
     assert ended(plain_loop.main, words, monkeypatch) == 2
-    assert "t.csv: it is there already" in capsys.readouterr().err and table.read_text() == "mine"
+    assert "t.csv: that file exists, and nothing is overwritten" in capsys.readouterr().err and table.read_text() == "mine"
 
 
 def test_vectors_are_not_for_the_plain_loop(

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +39,25 @@ def test_a_run_leaves_its_facts_and_what_every_epoch_said(measured: Path) -> Non
 
 def test_a_file_that_is_there_is_not_made_again(measured: Path) -> None:
     before = (measured / "run.json").stat().st_mtime_ns
-    known_noise.main("arrays:/nowhere.npz", measured / "run.json")
+    known_noise.main("arrays:/nowhere.npz", measured / "run.json", "sym:0.3", settings=TINY)
     folds.main("arrays:/nowhere.npz", measured / "folds.npz", "none")
     assert (measured / "run.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"noise": "sym:0.2"}, "made with noise sym:0.3, asked for is sym:0.2"),
+        ({"seed": 1}, "made with seed 0"),
+        ({"limit": 30}, "made with limit None"),
+        ({"method": "ce"}, "made with method cpc"),
+        ({"settings": TINY[:-1]}, "made with settings"),
+    ],
+)
+def test_a_file_of_another_run_is_refused(measured: Path, other: dict[str, Any], said: str) -> None:
+    asked = {"noise": "sym:0.3", "settings": TINY} | other
+    with pytest.raises(UsageError, match=f"run.json: {said}.*another --out"):
+        known_noise.main("arrays:/nowhere.npz", measured / "run.json", **asked)
 
 
 def test_the_folds_are_scored_beside_the_run(measured: Path) -> None:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from labelsieve.benchmark.plain_loop import COLUMNS, PlainLoop, main
+from labelsieve.errors import UsageError
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive
@@ -71,3 +72,25 @@ def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert [row["epoch"] for row in rows] == ["1", "2", "3", "4"] and tuple(rows[0]) == COLUMNS
     assert rows[0]["cross_entropy"] and not rows[0]["auc"] and rows[3]["auc"] and int(rows[3]["X_1"]) > 0
     assert "epoch 4" in capsys.readouterr().out
+
+
+def test_the_warm_up_and_the_penalty_heed_their_settings() -> None:
+    """Of unevenly given labels, with the entropy in the warm-up: the first epoch's loss is less by about that entropy."""
+    less = {}
+    for penalty in (False, True):
+        config = resolve(
+            "digits", options=OPTIONS, settings=[*SETTINGS, f"training.entropy_penalty={penalty}", "training.prior=given"]
+        )
+        plain = PlainLoop(config, rows_for(config))
+        assert torch.equal(plain.prior, torch.bincount(plain.labels, minlength=10) / len(plain.labels))
+        less[penalty] = next(plain.epochs(1))["cross_entropy"]
+    assert less[False] - less[True] == pytest.approx(2.2, abs=0.4)  # log 10 at the start
+
+
+@pytest.mark.parametrize(
+    "setting", ["training.train_unlabelled=false", "cleaning.least_clean=0.5", "cleaning.mixture_range=class"]
+)
+def test_settings_that_it_does_not_know_are_refused(setting: str) -> None:
+    config = resolve("digits", options=OPTIONS, settings=[*SETTINGS, setting])
+    with pytest.raises(UsageError, match=f"{setting.partition('=')[0]} is .*plain loop does as if"):
+        PlainLoop(config, rows_for(config))

@@ -10,6 +10,7 @@ import scipy.stats
 import torch
 
 from labelsieve.benchmark.scores_study import CHOSEN, Trail, candidates, judged, trained
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.evidence import Evidence
 from labelsieve.runs.history import ScoreHistory
@@ -80,4 +81,12 @@ def test_a_trail_is_trained_once_and_holds_the_warm_up_too(tmp_path: Path) -> No
     assert trail.divided.tolist() == [False, True, True] and trail.wrong.any()
     before = path.stat().st_mtime_ns
     assert (trained(path, source, "sym:0.3", 0, None, settings).share == trail.share).all()
+    for limit, said in ((20, settings), (None, settings[:-1])):
+        with pytest.raises(UsageError, match="trail.*: made with (limit|settings) .*another --out"):
+            trained(path, source, "sym:0.3", 0, limit, said)
     assert path.stat().st_mtime_ns == before
+
+
+def test_labels_that_are_all_right_are_told_before_training(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="no label is wrong here"):
+        trained(tmp_path / "trail.npz", "digits", "none", 0, 100, ["training.epochs=2", "training.warmup=1"])

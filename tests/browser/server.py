@@ -58,8 +58,10 @@ class Server:
             self.process.stdout.close()
 
     def log(self) -> list[dict[str, Any]]:
+        """The lines written so far; the last may be in the middle of it, as nothing is locked here."""
         file = self.path / "decisions.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def await_log(self, count: int) -> list[dict[str, Any]]:
         """The log, once it has so many lines."""

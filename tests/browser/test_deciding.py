@@ -80,6 +80,30 @@ def test_a_decision_over_another_is_undone_to_the_other(page: Page, server: Serv
     assert server.await_log(4)[-1]["action"] == "clear"
 
 
+def rate(page: Page) -> float:
+    """As the page has it, by its own clock; 0 where it gives none."""
+    return float(page.script("return import('/static/decide.js').then((found) => found.rate() ?? 0)"))
+
+
+def test_the_rate_is_of_decisions_that_stand(page: Page) -> None:
+    """In the first ten seconds it is counted as if ten had passed."""
+    page.press(*"aka")
+    page.saved()
+    page.until(lambda: " a minute" in page.text("progress"), "the rate")
+    before = rate(page)
+    assert 0 < before <= 18
+    page.press(HOME, "d", HOME, "a")  # a change of mind is no further label
+    assert 0 < rate(page) <= before
+    page.press(*"zz")
+    page.press(HOME, BACKSPACE)
+    page.until(lambda: 0 < rate(page) <= 12, "two decisions")
+    page.press(*"zzz")  # the clearing, and two of the three
+    page.saved()
+    assert rate(page) == 0 and "a minute" not in page.text("progress")
+    page.press("y", "y")
+    assert rate(page) > 0
+
+
 def test_arrows_and_shift_select_and_one_undo_takes_all_back(page: Page, server: Server) -> None:
     ids = page.ids()
     page.press(RIGHT)

@@ -160,6 +160,14 @@ def test_long_names_leave_room_for_the_shares_and_vectors_for_their_facts(serve:
     assert page.script("return document.documentElement.scrollWidth") <= 390
 
 
+def test_the_smallest_chances_are_worded_alike(lookable: Server, tab: Tab) -> None:
+    """0.003 % arrives as 0, and stood as "0.0 %" beside "<0.1 %" of larger ones."""
+    said = "return import('/static/dom.js').then(({ percent }) => arguments[0].map(percent))"
+    shares = [0, 0.0001, 0.0009, 0.001, 0.0149, 0.1, 0.5, 0.996, 1]
+    worded = ["<0.1 %", "<0.1 %", "<0.1 %", "0.1 %", "1.5 %", "10 %", "50 %", "99.6 %", "100.0 %"]
+    assert tab(lookable.address).script(said, shares) == worded
+
+
 def test_filters_whose_names_are_hidden_for_want_of_room_say_what_they_are(lookable: Server, tab: Tab) -> None:
     page = tab(lookable.address)
     page.size(1024, 768)

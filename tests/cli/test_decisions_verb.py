@@ -62,7 +62,7 @@ def test_out_and_back_into_another_copy_gives_the_same(
     assert shell("decisions", run, "--to", to, "--out", file).code == 0
     shutil.copytree(finished, other)
     answer = shell("decisions", other, "--from", file)
-    assert answer.code == 0 and "5 decisions, 5 of them new" in answer.out, answer.err
+    assert answer.code == 0 and "5 decisions, 5 of them new\n" in answer.out, answer.err
     assert outcomes(other) == outcomes(run) and states(DecisionLog(other).all())["00004"].conflict
     log = (other / "decisions.jsonl").read_bytes()
     assert "0 of them new" in shell("decisions", other, "--from", file).out
@@ -82,7 +82,7 @@ def test_a_file_written_by_hand_comes_in_and_can_change_its_mind(tmp_path: Path,
     for label, new in (("1", 1), ("1", 0), ("2", 1)):  # and back to what it was at first
         said = shell("decisions", run, "--from", written(file, f"id,action,label\n00004,relabel,{label}\n")).out
         assert f"{new} of them new" in said and outcomes(run)["00004"] == ("label", label)
-    assert "1 of them new" in shell("decisions", run, "--from", written(file, "id,action\n00004,clear\n")).out
+    assert "1 decision, 1 of them new\n" in shell("decisions", run, "--from", written(file, "id,action\n00004,clear\n")).out
     assert outcomes(run)["00004"] is None
 
 
@@ -95,6 +95,11 @@ def test_an_exported_row_that_was_edited_is_new_and_the_rest_is_not(tmp_path: Pa
     assert outcomes(run)["00004"] == ("label", "1") and outcomes(run)["00006"] == ("label", "0")
 
 
+def test_a_file_that_is_not_there_is_called_so(tmp_path: Path, run: Path, shell: Shell) -> None:
+    answer = shell("decisions", run, "--from", tmp_path / "mine.csv")
+    assert answer.code == 1 and "mine.csv: no such file; check the path" in answer.err
+
+
 def test_every_bad_row_is_named_and_nothing_comes_in(tmp_path: Path, run: Path, shell: Shell) -> None:
     with (run / "issues.csv").open(newline="") as file:
         given = {row["id"]: row["given_label"] for row in csv.DictReader(file)}
@@ -103,7 +108,7 @@ def test_every_bad_row_is_named_and_nothing_comes_in(tmp_path: Path, run: Path, 
     answer = shell("decisions", run, "--from", written(tmp_path / "bad.csv", f"id,action,label\n{rows}"))
     assert answer.code == 1 and not (run / "decisions.jsonl").exists() and "5 problem(s)" in answer.err
     for words in (
-        'row 2: there is no sample "0004" in this run (did you mean "0',
+        'row 2: there is no sample "0004" in this run (did you mean "00004"?)',
         'row 3: unknown action "relable" (did you mean "relabel"?)',
         'row 4: label "11" is not one of 3 classes (did you mean "1"?)',
         'row 6: "00007" was decided otherwise',
@@ -202,6 +207,7 @@ def test_the_next_round_by_the_command(tmp_path: Path, run: Path, shell: Shell) 
     answer = shell("train", "--decisions", run, "--out", tmp_path / "next")
     assert answer.code == 0, answer.err
     assert "round 2, on 3 decisions: 2 labels are pinned as right" in answer.out and "rounds" in answer.out
+    assert "what each run estimated itself" in " ".join(answer.out.split())
     again = shell("train", "--decisions", run, "--out", tmp_path / "next", "--resume")
     assert again.code == 0 and "already done" in again.out
     other = shell("train", "--decisions", tmp_path / "next", "--out", tmp_path / "next", "--resume")

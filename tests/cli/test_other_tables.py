@@ -50,6 +50,14 @@ def test_inspect_takes_the_settings_that_it_recommends(tmp_path: Path, shell: Sh
     assert shell("inspect", tmp_path / "v.npy", "--set", labels).code == 0
 
 
+def test_inspect_counts_what_a_noise_changes_in_tables_of_other_columns(shell: Shell, animals: Path) -> None:
+    odd = table(animals / "odd.csv", "where,kind", [*rows(), ("cat/x.png", "")])
+    said = ("--image-column", "where", "--label-column", "kind", "--set", "pictures.skip_unlabelled=true")
+    answer = shell("inspect", odd, *said, "--noise", "pair:0.5")
+    assert answer.code == 0, answer.err
+    assert "9 of 18 labels differ" in answer.out
+
+
 def test_inspect_refuses_settings_of_training(shell: Shell, animals: Path) -> None:
     answer = shell("inspect", animals, "--set", "training.epochs=3")
     assert answer.code == 2 and "training.epochs" in answer.err and "pictures.*" in answer.err

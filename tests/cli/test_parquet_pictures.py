@@ -75,6 +75,7 @@ def test_from_inspect_to_apply(hub: Path, tmp_path: Path, shell: Shell) -> None:
     assert again.train.labels[1] == 0 and "train/000031" not in again.train.ids and len(again.train) == 58
     assert again.train.ids[-1] == "train/000059" and again.train.classes == ("cat", "dog", "cow")
     assert again.test is not None and len(again.test.labels) == 12
-    apply_run(run, tmp_path / "labels" / "labels.csv", Policy(), decisions, follow=False)
+    listed = apply_run(run, tmp_path / "labels" / "labels.csv", Policy(), decisions, follow=False)
+    assert listed.left == 58 and listed.notes[0].startswith("13 pictures are not in it, for the run did not judge them")
     with pytest.raises(UsageError, match=r"is a folder of Parquet files; name a folder"):
         apply_run(run, tmp_path / "x.parquet", Policy(), decisions)

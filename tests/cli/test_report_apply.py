@@ -39,7 +39,7 @@ def test_a_report_without_its_data_has_no_pictures_and_says_why(tmp_path: Path, 
     ids = [f"{k:05d}" for k in range(40)]
     made_run(tmp_path / "run", f"arrays:{tmp_path / 'gone.npz'}", ids, ["a", "b"] * 20, {ids[0]: "b", ids[1]: "a"})
     answer = shell("report", tmp_path / "run")
-    assert answer.code == 0 and "no such file" in answer.out
+    assert answer.code == 0 and "gone.npz: the run's data are no longer there; say where they are now with --data" in answer.out
     text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "<img" not in text and "00001" in text and "no pictures here" in text
 
@@ -92,7 +92,7 @@ def test_apply_by_decisions(tmp_path: Path, run: Path, shell: Shell, mark: str) 
         ((), "--out"),
         (("--out", "x.csv", "--relabel-above", "90"), "between 0 and 1"),
         (("--out", "x.csv", "--copy", "--symlink"), "exclude each other"),
-        (("--out", "x.csv", "--decisions", "nowhere.csv"), "cannot be read"),
+        (("--out", "x.csv", "--decisions", "nowhere.csv"), "nowhere.csv: no such file"),
         (("--out", "folder"), ".csv or .npz"),
     ],
 )

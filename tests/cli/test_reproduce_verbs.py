@@ -1,5 +1,6 @@
 """`reproduce` and `compare` as a shell calls them: plans that make nothing, sweeps that go on, runs side by side."""
 
+import csv
 import json
 import os
 import shutil
@@ -185,6 +186,28 @@ def test_runs_side_by_side(tmp_path: Path, shell: Shell, source: str, finished: 
     assert against["points"] == pytest.approx(100 * float(np.mean(right[1]) - np.mean(right[0])))
     assert against["low"] <= against["points"] <= against["high"]
     assert told["settings_that_differ"] == {"seed": ["0", "3"]}
+
+
+def test_runs_side_by_side_as_a_table(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:
+    other = whole(tmp_path / "o,ther", tiny_config(source, seed=3)).folder.path
+    table = tmp_path / "t.csv"
+    answer = shell("compare", finished, other, "--out", table)
+    assert answer.code == 0 and f"table: {table}" in answer.out, answer.err
+    told = json.loads(shell("compare", finished, other, "--json").out)["runs"]
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["run"] for row in rows] == [str(finished), str(other)] and [row["seed"] for row in rows] == ["0", "3"]
+    for row, one in zip(rows, told):
+        names = {"last": "last", "mean_of_last": "tail", "mean_of_epochs": "tail_epochs", "best": "best"}
+        assert all(float(row[name]) == one["final"][key] for name, key in names.items())
+        assert float(row["accuracy"]) == one["accuracy"] and [float(row["low"]), float(row["high"])] == one["interval"]
+        assert {name: float(row[name]) for name in ("auc_loss", "auc_prototype")} == one["auc"]
+        assert row["done"] == "true" and row["epochs"] == str(one["epochs"])
+    against = told[1]["against_first"]
+    assert (rows[0]["difference"], float(rows[1]["difference"])) == ("", against["points"])
+    assert float(rows[1]["difference_low"]) == against["low"] and int(rows[1]["only_this_right"]) == against["only_second"]
+    again = shell("compare", finished, other, "--out", table)
+    assert again.code == 2 and "that file exists, and nothing is overwritten" in again.err
 
 
 def test_runs_that_cannot_be_compared_are_told_apart(tmp_path: Path, shell: Shell, finished: Path) -> None:

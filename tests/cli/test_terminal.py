@@ -1,6 +1,7 @@
 """Names that would command a terminal: they are shown, not obeyed."""
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,3 +49,11 @@ def test_processes_that_a_verb_starts_do_not_import_from_the_working_folder(
     shell("--version")
     (tmp_path / "json.py").write_text("raise SystemExit(7)\n")
     assert subprocess.run([sys.executable, "-c", "import json"], cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [("presets",), ("inspect", "digits", "--json"), ("--help",)])
+def test_output_that_does_not_fit_is_an_error_in_words(words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "labelsieve", *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "free some" in done.stderr, done.stderr

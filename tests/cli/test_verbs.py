@@ -1,6 +1,7 @@
 """Each verb does what it says: train, resume, evaluate, presets, doctor, --version, --help, --dry-run."""
 
 import csv
+import importlib
 import json
 import os
 import re
@@ -16,7 +17,8 @@ import numpy as np
 import pytest
 
 from cli.conftest import TINY, Shell
-from labelsieve.runs import train
+from labelsieve.data.sources import FORMS
+from labelsieve.runs import environment, train
 from labelsieve.runs.config import dotted_keys
 from labelsieve.runs.presets import PRESETS
 from labelsieve.runs.run import Run
@@ -52,6 +54,18 @@ def test_every_verb_explains_itself(shell: Shell, verb: str) -> None:
     assert answer.code == 0 and "Usage" in answer.out
 
 
+@pytest.mark.parametrize("verb", ["train", "inspect"])
+def test_the_help_names_every_known_set(shell: Shell, verb: str) -> None:
+    told = " ".join(shell(verb, "--help").out.split())
+    assert not [form for name, form in FORMS.items() if name not in ("arrays", "embeddings", "pictures") and form not in told]
+
+
+@pytest.mark.parametrize(("verb", "words"), [("train", "Any setting by"), ("inspect", "pictures.*"), ("predict", "pictures.*")])
+def test_the_help_says_which_settings_a_verb_takes(shell: Shell, verb: str, words: str) -> None:
+    told = " ".join(shell(verb, "--help").out.split())
+    assert words in told.partition("--set KEY=VALUE ")[2][:80]
+
+
 def test_version(shell: Shell) -> None:
     answer = shell("--version")
     assert (answer.code, answer.out) == (0, f"labelsieve {__version__}\n")
@@ -79,6 +93,19 @@ def test_doctor_names_what_is_installed_and_the_device(shell: Shell) -> None:
     assert answer.code == 0
     for word in (__version__, "torch", "numpy", "device", "cores", sys.version.split()[0]):
         assert word in answer.out
+
+
+def test_doctor_names_what_is_installed_and_of_no_use(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torchvision is beside another torch than it was compiled with, and with it the networks of timm."""
+
+    def fails(name: str) -> None:
+        raise RuntimeError(f"operator of {name} does\nnot exist")
+
+    monkeypatch.setattr(environment, "EXTRAS", {"review": ("typer",), "none": ("no-such-package",)})
+    monkeypatch.setattr(importlib, "import_module", fails)
+    said = " ".join(shell("doctor").out.split())
+    assert "extra review installed, and cannot be imported (typer: operator of typer does not exist); install it anew" in said
+    assert "extra none not installed (no-such-package missing)" in said
 
 
 def test_train_makes_a_whole_folder_and_says_where(tmp_path: Path, shell: Shell, source: str) -> None:
@@ -160,6 +187,10 @@ def test_a_setting_that_the_cleaner_does_not_read_is_told(tmp_path: Path, shell:
     note = next(line for line in planned.out.splitlines() if line.startswith("# note: cleaning."))
     assert "cleaning.passes: the cleaner gmm-agn does not read that" in note
     assert "does not read" not in shell("train", source, "--dry-run", *TINY, "--set", "passes=3").out
+    for preset, unread in (("digits+gmm-agn+tau0.7", True), ("digits+tau0.7", False)):
+        crossed = shell("train", source, "--dry-run", *TINY, "--preset", preset)
+        told = crossed.out.partition("does not read")[0] if "does not read" in crossed.out else ""
+        assert crossed.code == 0 and ("cleaning.tau" in told) == unread, preset
 
 
 def test_a_time_limit_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:

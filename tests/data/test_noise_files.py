@@ -159,6 +159,15 @@ def test_a_record_changed_by_hand_is_refused(changes: dict[str, Any], says: str,
         load(path)
 
 
+def test_labels_changed_by_hand_are_not_trained_on(tmp_path: Path) -> None:
+    path = tmp_path / "noise.npz"
+    save(path, inject("sym:0.5", LABELS, K, 7), LABELS)
+    with np.load(path, allow_pickle=False) as found:
+        np.savez(path, **dict(found) | {"labels": found["labels"][::-1]})
+    with pytest.raises(ToolError, match="its own labels"):
+        inject(f"file:{path}", LABELS, K, 0)
+
+
 def test_a_json_list_is_read_under_any_name(tmp_path: Path) -> None:
     """The published scripts write a bare list, with or without a suffix."""
     file = tmp_path / "cifar10_0.5_sym"

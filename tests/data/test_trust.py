@@ -57,3 +57,5 @@ def test_minus_one_against_one_is_a_pair_of_classes() -> None:
 
 def test_names_of_their_own_are_not_called_misspelt() -> None:
     assert "meant as one" not in said({"7": 300, "77": 300, "a7": 2, "cat": 300, "cart": 200, "7.5": 300})
+    assert "meant as one" not in said({"zebra": 300, "horse": 59, "hosre": 3})  # not so rare beside it
+    assert '"hosre" and "horse" may be' in said({"zebra": 300, "horse": 60, "hosre": 3})

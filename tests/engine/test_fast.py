@@ -195,7 +195,8 @@ def test_deterministic_tells_cublas_too_and_a_callers_environment_comes_back(mon
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     with callers_settings_kept():
         be_deterministic()
-        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8" and torch.are_deterministic_algorithms_enabled()
+        assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
     assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
     with callers_settings_kept():

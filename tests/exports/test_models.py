@@ -16,6 +16,7 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.model import load_model
 from labelsieve.runs.new_samples import find_samples
 from labelsieve.runs.predict import predictions
+from runs.file_limit import files_at_most
 from runs.tiny import pictures
 
 
@@ -82,6 +83,14 @@ def test_nothing_is_overwritten(run: Path, tmp_path: Path) -> None:
     assert list(taken.iterdir()) == []
 
 
+@pytest.mark.parametrize("target", ["torch-export", "onnx"])
+def test_a_disk_that_is_full_is_said_in_words(run: Path, target: str) -> None:
+    """torch's own writer ended the process."""
+    with files_at_most(2_000), pytest.raises(ToolError, match=r"File too large.*free some space"):
+        export_run(run, target)
+    assert not (run / "export" / target).exists()
+
+
 def test_an_unknown_target_is_named_with_the_nearest(run: Path) -> None:
     with pytest.raises(UsageError, match='did you mean "labelstudio"'):
         export_run(run, "label-studio")
@@ -101,17 +110,21 @@ def test_a_run_without_a_model_says_so(run: Path) -> None:
         export_run(run, "torch-export")
 
 
-def test_the_readmes_way_to_load_it_gives_what_predict_gives(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("turned", [1, 6])
+def test_the_documents_way_to_load_it_gives_what_predict_gives(
+    turned: int, run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pixels = np.random.default_rng(3).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    """Also of a photograph: large, stored as the camera was held, and with an odd number of pixels beside the middle."""
+    pixels = np.random.default_rng(3).integers(0, 256, (40, 61, 3), dtype=np.uint8).repeat(5, 0).repeat(5, 1)
     monkeypatch.chdir(run.parent)
-    Image.fromarray(pixels).save("new.png")
+    exif = Image.Exif()
+    exif[0x0112] = turned
+    Image.fromarray(pixels).save("new.jpg", exif=exif)
     export_run(run, "torch-export")
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
     (code,) = [block for block in text.split("```python\n") if "torch-export/" in block]
     exec(code.partition("```")[0].replace("RUN/", "run/"), {})
     model = load_model(run, torch.device("cpu"))
-    ((row,),) = predictions(model, find_samples(model, RunFolder.open(run).read_config(), [Path("new.png")], {}).chunks, 1)
+    ((row,),) = predictions(model, find_samples(model, RunFolder.open(run).read_config(), [Path("new.jpg")], {}).chunks, 1)
     label, share = capsys.readouterr().out.split()
     assert (label, float(share)) == (row.best[0][0], pytest.approx(row.best[0][1], abs=1e-5))

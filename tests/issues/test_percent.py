@@ -11,6 +11,7 @@ from labelsieve.report.markup import percent
     ("share", "decimals", "text"),
     [
         (0.0, 1, "0.0"),
+        (-0.0, 1, "0.0"),
         (1e-6, 1, "under 0.1"),
         (0.0006, 1, "0.1"),
         (0.1234, 1, "12.3"),

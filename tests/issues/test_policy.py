@@ -73,6 +73,8 @@ def test_decisions_come_first_and_leave_the_rest_alone() -> None:
         ("dog", "relabel"),
         ("cat", "keep"),
     ]
+    assert [one.new for one in verdicts(rows, CLASSES, Policy(), told, follow=True)] == ["cat", CLASSES[2], "dog", "dog"]
+    assert [one.new for one in verdicts(rows, CLASSES, Policy(), None, follow=False)] == ["cat"] * 4
     with_policy = verdicts(rows, CLASSES, Policy(drop_below=0.1), told)
     assert [one.new for one in with_policy] == ["cat", CLASSES[2], "dog", None]
     assert with_policy[0].why == "decided by a person" and "below 0.1" in with_policy[3].why
@@ -97,7 +99,9 @@ def test_misspelt_ids_labels_and_actions_are_named() -> None:
 def test_decisions_are_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "decisions.csv"
     file.write_text('\ufeffid,action,label\n"x, ""1""",Relabel,dog\ny,drop,\ny,drop,\nz,review,\n', encoding="utf-8")
+    file.write_bytes(file.read_bytes() + b'"two\r\nlines",keep,\n')
     assert read_decisions(file) == {
+        "two\r\nlines": Decision("keep", None),
         'x, "1"': Decision("relabel", "dog"),
         "y": Decision("drop", None),
         "z": Decision("review", None),
@@ -117,7 +121,7 @@ def test_a_table_may_be_filled_in_in_part(tmp_path: Path) -> None:
         ("id,label\n", '"action" is missing'),
         ("id,action\na,dorp\n", 'row 1: unknown action "dorp".*did you mean "drop"'),
         ("id,action,label\na,drop,\na,keep,\n", "row 2.*decided otherwise"),
-        (None, "cannot be read"),
+        (None, "no such file; check the path"),
     ],
 )
 def test_bad_decisions_are_named(tmp_path: Path, text: str | None, words: str) -> None:

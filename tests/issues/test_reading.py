@@ -8,6 +8,7 @@ import pytest
 
 from issues.test_table import AWKWARD
 from labelsieve.errors import ToolError
+from labelsieve.issues import reading
 from labelsieve.issues.reading import can_write_parquet, read_issues, write_parquet
 from labelsieve.issues.table import COLUMNS, LabelIssues, rank
 
@@ -23,7 +24,7 @@ def awkward() -> LabelIssues:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "issues.csv"
-    path.write_bytes(awkward().to_csv().encode())
+    path.write_bytes("".join(awkward().csv_lines()).encode())
     return path
 
 
@@ -57,12 +58,26 @@ def test_parquet_holds_the_same(file: Path, tmp_path: Path) -> None:
     [
         ("label_score", "score", 'the column "label_score" is missing'),
         ("True", "perhaps", "row .*perhaps"),
+        ("True", "1", "\"is_label_issue\" is '1'"),  # no number and nothing stands for a truth value
+        ("True", "", "\"is_label_issue\" is ''"),
         ("0.", "0,", "row "),
     ],
 )
 def test_damage_is_named(file: Path, old: str, new: str, words: str) -> None:
     file.write_text(file.read_text().replace(old, new))
     with pytest.raises(ToolError, match=words):
+        read_issues(file)
+
+
+def test_blocks_are_put_together_and_rows_counted_through(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_issues(file)
+    file.write_bytes(file.read_bytes() + b"\r\n\n")  # blank lines are no rows
+    monkeypatch.setattr(reading, "BLOCK", 2)
+    parts = read_issues(file)
+    assert all(np.array_equal(parts[name], whole[name], equal_nan=True) for name in COLUMNS if COLUMNS[name] is float)
+    assert all(parts[name] == whole[name] for name in COLUMNS if COLUMNS[name] is not float)
+    file.write_bytes(file.read_bytes() + b"a row that ends early,\n")
+    with pytest.raises(ToolError, match=f'row {len(AWKWARD) + 1}: "given_label" is None'):
         read_issues(file)
 
 

@@ -1,7 +1,6 @@
 """The list of issues: exact columns, the most suspicious first, and any name survives the file."""
 
 import csv
-import io
 import subprocess
 import sys
 
@@ -22,11 +21,11 @@ def made(seed: int = 0, count: int = 40, classes: int = 4) -> LabelIssues:
 
 
 def read(issues: LabelIssues) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(issues.to_csv(), newline="")))
+    return list(csv.DictReader(issues.csv_lines()))
 
 
 def test_the_columns_are_exactly_these() -> None:
-    assert made().to_csv().splitlines()[0] == ",".join(COLUMNS)
+    assert next(made().csv_lines()) == ",".join(COLUMNS) + "\n"
     first = ("id", "path", "given_label", "suggested_label", "suggested_confidence", "label_score", "is_label_issue")
     promised = [*first, "action", "reason"]
     assert list(COLUMNS)[: len(promised)] == promised

@@ -1,10 +1,12 @@
 """Prototypes without a mixture: their pseudo labels, and how they move."""
 
+import numpy as np
+import pytest
 import torch
 from made_evidence import K, copied, evidence, same
 
 from labelsieve.method.cleaners import ContrastiveCleaner
-from labelsieve.method.contrastive import pseudo_labels
+from labelsieve.method.contrastive import contrastive_loss, pseudo_labels
 
 
 def test_pseudo_labels_by_hand() -> None:
@@ -40,3 +42,23 @@ def test_a_contrastive_step_moves_the_prototypes_by_hand() -> None:
     cleaner._step(features, torch.tensor([0, 0, 1]), torch.tensor([True, True, False]), torch.ones(3))
     moved = 0.9 * torch.eye(3)[0] + 0.1 * (embedded[0] + embedded[1]) / 2
     torch.testing.assert_close(cleaner.prototypes_, torch.stack((moved / moved.norm(), torch.eye(3)[1])))
+
+
+def test_the_contrastive_loss_is_the_mean_over_the_rows_that_are_kept() -> None:
+    scores = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, 0.0], [5.0, 0.0, 0.0], [1.0, 1.0, 0.0]], dtype=torch.float64)
+    labels, kept = torch.tensor([0, 2, 1, 1]), torch.tensor([1.0, 1.0, 0.0, 1.0])
+    shares = np.exp(scores.numpy()) / np.exp(scores.numpy()).sum(1, keepdims=True)
+    want = -np.log(shares[[0, 1, 3], [0, 2, 1]]).mean()
+    assert float(contrastive_loss(scores, labels, kept)) == pytest.approx(want)
+    assert float(contrastive_loss(scores, labels, torch.zeros(4))) == 0
+
+
+def test_chances_are_of_cosines_over_the_temperature() -> None:
+    seen, _ = evidence()
+    cleaner = ContrastiveCleaner(dim=8, temperature=0.2)
+    cleaner.learn(seen)
+    assert cleaner.cosine == 5 and cleaner.projector_ is not None and cleaner.prototypes_ is not None
+    embedded = cleaner.projector_(seen.features).detach().numpy()
+    cosines = (embedded / np.linalg.norm(embedded, axis=1, keepdims=True)) @ cleaner.prototypes_.numpy().T
+    own = cosines[np.arange(len(seen)), seen.labels.numpy()]
+    np.testing.assert_allclose(cleaner.judge(seen).numpy(), 1 / (1 + np.exp(-5 * own)), atol=1e-5)

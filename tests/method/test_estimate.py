@@ -77,6 +77,17 @@ def test_a_sample_does_not_vote_on_itself() -> None:
     assert float(shares[given == 1][0, 0]) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("count", "classes", "asked"), [(3, 2, 2), (200, 10, 5), (400, 8, 12), (4_999, 5, 20), (5_000, 5, 50), (6_000, 50, 30)]
+)
+def test_so_many_neighbours_are_asked(count: int, classes: int, asked: int) -> None:
+    """A quarter of what a class has, but 5 at least and 20 at most, or 50 of 5,000 labels and more. One voice is the least."""
+    features = torch.randn(count, 8, generator=torch.Generator().manual_seed(0))
+    seen = Evidence(torch.arange(count) % classes, torch.zeros(count), torch.full((count, classes), 0.5), features)
+    _, shares = votes(seen)
+    assert float(shares[shares > 0].min()) == pytest.approx(1 / asked)
+
+
 def test_joint_by_hand() -> None:
     """Class 0 is voted for four samples, one of them given 1; class 1 for two, both given 1."""
     given = torch.tensor([0, 0, 0, 1, 1, 1])
@@ -84,6 +95,10 @@ def test_joint_by_hand() -> None:
     whole, by_class = wrong_shares(given, shares, 2, sure=1.0)
     assert whole == pytest.approx(1 / 6)
     assert by_class.tolist() == pytest.approx([0, 1 / 3])
+    absent = torch.cat((shares, torch.zeros(6, 1)), 1)
+    assert wrong_shares(given, absent, 3, sure=1.0)[1].tolist() == pytest.approx(
+        [0, 1 / 3, 0]
+    )  # none of a class that is not there
     surest, _ = wrong_shares(given, shares, 2, sure=0.25)  # the surest vote for 0 is the one that was given 1
     assert surest == pytest.approx(4 / 6)
 
@@ -96,10 +111,11 @@ def test_odd_evidence_does_not_stop_it() -> None:
 
 @pytest.mark.parametrize(
     ("share", "classes", "expected"),
-    [(0.18, 10, 0), (0.45, 10, 0), (0.54, 10, 25), (0.72, 10, 25), (0.81, 10, 50), (0.198, 100, 25), (0.495, 100, 150)],
-)
+    [(0.18, 10, 0), (0.45, 10, 0), (0.54, 10, 25), (0.72, 10, 25), (0.81, 10, 50), (0.198, 100, 25), (0.495, 100, 150),
+     (0.5, 30, 25), (0.75, 30, 50), (0.25, 31, 150)],
+)  # fmt: skip
 def test_lambda_by_the_share_of_wrong_labels(share: float, classes: int, expected: float) -> None:
-    """What symmetric noise of 20, 50, 60, 80, 90 % makes wrong among 10, and of 20, 50 % among 100 classes."""
+    """What symmetric noise of 20, 50, 60, 80, 90 % makes wrong among 10, and of 20, 50 % among 100 classes; and each limit."""
     assert lambda_for(share, classes) == expected
 
 

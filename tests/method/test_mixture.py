@@ -159,6 +159,11 @@ def test_never_fails(name: str) -> None:
         assert bool((chance[finite] == 1).all())  # ruling 9: all its labels count as clean
 
 
+def test_eight_values_are_enough_and_seven_are_not() -> None:
+    losses = torch.tensor([0.1, 0.12, 0.14, 0.16, 0.8, 0.82, 0.84, 0.86, 0.1, 0.12, 0.14, 0.16, 0.8, 0.82, 0.84])
+    assert fit(losses, torch.tensor([0] * 8 + [1] * 7), 2).fitted.tolist() == [True, False]
+
+
 def test_values_that_are_not_finite_are_left_out_of_the_fit() -> None:
     x = torch.from_numpy(SHAPES["far apart"])
     spoilt = torch.cat((torch.tensor([nan, inf]), x, torch.tensor([-inf])))

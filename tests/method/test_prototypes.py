@@ -81,3 +81,20 @@ def test_a_cut_step_is_torchs_own(steepest: float) -> None:
         update(start, remembered, cut(gradients, steepest), 0.1, 0.9, 0.01)
     for ours, weight in zip(start, theirs):
         assert torch.equal(ours, weight.detach())
+
+
+@pytest.mark.parametrize("cosine", [0.0, 9.0])
+def test_scores_by_hand_with_two_layers(cosine: float) -> None:
+    """Plain products of embeddings and prototypes, or nine times their cosine; ReLU stands between the layers."""
+    seen, _ = evidence()
+    cleaner = PrototypeCleaner(dim=8, depth=2, cosine=cosine)
+    cleaner.learn(seen)
+    assert cleaner.prototypes_ is not None
+    state = {name: value.double().numpy() for name, value in cleaner.state_dict().items()}
+    first, second = (state[f"projector.layers.{i}.weight"] for i in (0, 2))
+    hidden = seen.features.double().numpy() @ first.T + state["projector.layers.0.bias"]
+    v, c = np.maximum(hidden, 0) @ second.T + state["projector.layers.2.bias"], state["prototypes"]
+    if cosine:
+        v, c = 3 * v / np.linalg.norm(v, axis=1, keepdims=True), 3 * c / np.linalg.norm(c, axis=1, keepdims=True)
+    own = (v * c[seen.labels.numpy()]).sum(1)
+    np.testing.assert_allclose(cleaner.judge(seen).numpy(), 1 / (1 + np.exp(-own)), atol=1e-5)

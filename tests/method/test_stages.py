@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny_run import learner, pictures, small_recipe, tiny
 
-from labelsieve.method import stages
+from labelsieve.method import stages, streams
 from labelsieve.method.stages import Division, cycled, epoch_plan, train, warm_up
 from labelsieve.method.streams import seeded
 
@@ -160,3 +160,22 @@ def test_training_leaves_the_modes_as_the_method_wants_them() -> None:
     before = {k: v.clone() for k, v in first.network.state_dict().items()}
     train(second, first, division(60, 8), run.prior, run.recipe, 2, run.engine)
     assert all(torch.equal(v, before[k]) for k, v in first.network.state_dict().items())
+
+
+def test_every_chunk_draws_views_from_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named by seed, purpose, epoch, network and chunk. Four warm-up steps and five mixed ones make two chunks and three."""
+    run, asked = tiny(), []
+
+    def views(rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        asked.append(generator.initial_seed())
+        return rows.view(-1, 1, 1, 1).to(torch.uint8).expand(-1, 3, 8, 8)
+
+    monkeypatch.setattr(run.engine, "weak", views)
+    monkeypatch.setattr(run.engine, "strong", views)
+    monkeypatch.setattr(stages, "CHUNK", 2)
+    first, second = run.learners
+    warm_up(second, run.recipe, 1, run.engine)
+    train(second, first, division(60, 40), run.prior, run.recipe, 4, run.engine)
+    warm = [(streams.WARM_UP_VIEWS, 1, 1, chunk) for chunk in range(2)]
+    mixed = [(purpose, 4, 1, chunk) for chunk in range(3) for purpose in (streams.WEAK, streams.STRONG)]
+    assert asked == [seeded(run.recipe.seed, *key).initial_seed() for key in warm + mixed]

@@ -79,6 +79,9 @@ def test_judging_in_blocks_is_judging(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = judge_all(run.learners, run.engine)
     for one, other in zip((*whole.by_loss, *whole.by_prototype), (*parts.by_loss, *parts.by_prototype)):
         assert torch.allclose(one, other, atol=1e-5)
+    for seen, again in zip(whole.seen, parts.seen):
+        assert torch.equal(seen.labels, again.labels) and torch.allclose(seen.probs, again.probs, atol=1e-5)
+        assert again.features.dtype == torch.float16 and torch.allclose(seen.features, again.features, atol=1e-2)
 
 
 def test_pinned_labels_are_pinned_in_a_draw() -> None:

@@ -1,6 +1,7 @@
 """Runs side by side: names that tell them apart, and a page whose tables fit it."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,18 @@ def test_the_page_has_two_narrow_tables_of_numbers(swept: Path) -> None:
     assert headers[0] == ["run", "epochs", "last", "mean of last 10", "best", "95 % interval"]
     assert headers[1] == ["run", "against the first", "AUC"]
     assert "gmm-agn is what the others are held against" in text
+
+
+def test_a_difference_is_what_the_later_run_is_better_by(tmp_path: Path, swept: Path) -> None:
+    """Three and 14 of 16 pictures are right, one of them by both."""
+    label = np.ones(16, np.int32)
+    for name, right in (("worse", np.arange(16) > 12), ("better", np.arange(16) < 14)):
+        shutil.copytree(swept / "runs" / "stripes+ce" / "seed0", tmp_path / name)
+        np.savez(tmp_path / name / "predictions.npz", label=label, top=right.astype(np.int32)[:, None], test_set=np.array("one"))
+    worse, better = compare_runs([tmp_path / "worse", tmp_path / "better"])
+    assert worse.against is None and better.against is not None
+    assert (worse.accuracy, better.accuracy, better.against.points) == (100 * 3 / 16, 100 * 14 / 16, 100 * 11 / 16)
+    assert (better.against.only_first, better.against.only_second) == (2, 13)
 
 
 def test_a_run_looks_alike_in_both_charts_and_the_auc_is_explained(swept: Path) -> None:

@@ -1,6 +1,7 @@
 """Time from measured speed, by hand; and what fits a budget."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,17 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.cells import Job
 from labelsieve.reproduce.paper import TABLES
 from labelsieve.reproduce.plan import MARGIN, fit
-from labelsieve.reproduce.speed import H200, Speed, from_bench, labelled_share, measured_here, phases, seconds_of, total
+from labelsieve.reproduce.speed import (
+    H200,
+    Speed,
+    from_bench,
+    labelled_share,
+    measured_here,
+    network_of,
+    phases,
+    seconds_of,
+    total,
+)
 from labelsieve.reproduce.tasks import Places, Settings, Task, tasks_for
 
 CIFAR100 = [job for job in TABLES["table3"]().jobs if job.name.startswith("cifar100")]
@@ -64,6 +75,16 @@ def test_a_small_budget_drops_the_last_cells_rather_than_the_last_epochs() -> No
     assert all(phases(task)[1] >= 45 for task in make(found.jobs, found.settings))
 
 
+def test_the_longest_warm_up_says_how_short_all_may_be() -> None:
+    """Of 450 epochs CIFAR-100 warms up for 30, CIFAR-10 for 10; each has 45 left, so 17 % is the least."""
+    jobs = [*CIFAR100[:1], next(job for job in TABLES["table3"]().jobs if job.name.startswith("cifar10-"))]
+    for some in (jobs, jobs[::-1]):
+        enough = MARGIN * total(make(some, Settings(share=0.17)), [H200])[1]
+        found = fit(some, Settings(), make, [H200], enough)
+        assert (found.jobs, found.settings.share) == (some, 0.17)
+        assert fit(some, Settings(), make, [H200], enough - 1).jobs == some[:1]
+
+
 def test_a_given_length_stays_and_too_little_time_is_an_error() -> None:
     found = fit(CIFAR100, Settings(epochs=60), make, [H200], 10 * 60)
     assert found.settings.epochs == 60
@@ -87,12 +108,12 @@ def test_a_bench_file_gives_its_speed_and_another_file_is_named(tmp_path: Path) 
     (tmp_path / "bench.json").write_text(json.dumps(facts))
     found = from_bench(tmp_path / "bench.json")
     assert (found.warm_up_s, found.mixed_s, found.fixed_s, found.start_s) == (2.0, 5.0, pytest.approx(0.8), 10.0)
-    assert found.test_s == pytest.approx(0.2) and "cuda (made)" in found.source and found.fits(CIFAR100[0])
+    assert found.test_s == pytest.approx(0.2) and "cuda (made)" in found.source and found.fits(make(CIFAR100[:1], Settings())[0])
     large = {"device": "cuda (made)", "network": "resnet50", "together_ms": 100.0, "gathered_per_s": 4000.0}
     (tmp_path / "large.json").write_text(json.dumps(large))
     web = from_bench(tmp_path / "large.json")
     (task,) = make([job for job in TABLES["table3"]().jobs if job.name == "webvision+cpc-awr"], Settings())
-    assert web.fits(task.job) and not web.fits(CIFAR100[0])
+    assert web.fits(task) and not web.fits(make(CIFAR100[:1], Settings())[0])
     assert web.mixed_s == pytest.approx(2 * 500 * 0.1 + 64_000 / 4000)
     assert web.mixed(task) == pytest.approx(
         16 * (1 + 5000 / 32_000) + 0.6 * 32_000 / 16_000 * 100
@@ -109,3 +130,29 @@ def test_this_machine_is_measured_in_seconds() -> None:
     found = measured_here(task, "cpu")
     assert found.network == "small" and found.side == 8 and found.samples == 64
     assert 0 < found.warm_up_s < 30 and found.mixed_s > found.fixed_s > 0
+
+
+def test_time_is_planned_with_the_network_that_will_run() -> None:
+    """Not with the job's own, where --set names another or leaves it to the data."""
+    own, other = make(CIFAR100[:1], Settings()), make(CIFAR100[:1], Settings(sets=("network=small",)))
+    slow = replace(ROUND, network="small", mixed_s=50.0)
+    assert total(own, [slow, ROUND])[1] == pytest.approx(seconds_of(own[0], ROUND))
+    assert total(other, [ROUND, slow])[1] == pytest.approx(seconds_of(other[0], slow))
+    assert total(other, [ROUND]) == ({other[0].name: None}, 0)
+    (left_open,) = make(CIFAR100[:1], Settings(sets=("network=auto", "device=cpu")))
+    assert network_of(left_open) == "small-wide" and not ROUND.fits(left_open)  # as choose_network says of 50,000 on a CPU
+    assert network_of(make(CIFAR100[:1], Settings(limit=2000, sets=("network=auto", "device=cpu")))[0]) == "small"
+
+
+def test_a_budget_is_for_the_network_that_will_run() -> None:
+    with pytest.raises(UsageError, match="no measured speed fits cifar100"):
+        fit(CIFAR100, Settings(sets=("network=small",)), make, [H200], 25 * 60)
+    found = fit(CIFAR100, Settings(sets=("network=small",)), make, [H200, replace(H200, network="small")], 25 * 60)
+    assert found.jobs == CIFAR100
+
+
+def test_this_machine_is_measured_with_the_network_that_will_run() -> None:
+    job = Job("digits+x", "digits", "digits", 24, (("engine.threads", 1), ("training.batch", 8), ("training.warmup_batch", 8)))
+    for said in ("small-wide", "auto"):
+        (task,) = make([job], Settings(limit=200, sets=(f"network={said}", "device=cpu")))
+        assert measured_here(task, "cpu").network == network_of(task) == ("small" if said == "auto" else said)

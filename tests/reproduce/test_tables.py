@@ -10,12 +10,13 @@ from statistics import mean, stdev
 import pytest
 
 from labelsieve.reproduce.paper import table2
-from labelsieve.reproduce.results import CellResult, final, result, values
+from labelsieve.reproduce.results import NEVER_JUDGED, CellResult, final, result, values
 from labelsieve.reproduce.table_files import as_markdown, as_page, as_rows, cells_of, tail_said, write_table
-from labelsieve.reproduce.tasks import Settings
+from labelsieve.reproduce.tasks import Places, Settings, tasks_for
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
 from reproduce.tiny_sweep import table, tasks
+from runs.tiny import whole
 
 
 def results(source: str, out: Path, seeds: int = 2, **settings: object) -> list[CellResult]:
@@ -39,7 +40,7 @@ def test_numbers_are_those_of_the_metrics(source: str, swept: Path) -> None:
     assert cpc.tail_epochs == 2 and tail_said(cpc).endswith(" (of 2)")
     assert cpc.difference == pytest.approx(cpc.best.mean - 90)
     assert (cpc.seeds, cpc.wanted, cpc.epochs, cpc.mark) == (2, 2, 3, "")
-    assert cpc.minutes is not None and cpc.minutes > 0
+    assert cpc.minutes == pytest.approx(mean(read_record(RunFolder(run)).seconds for run in runs) / 60)
 
 
 def test_the_mean_of_the_last_ten_is_of_ten(swept: Path) -> None:
@@ -74,6 +75,32 @@ def test_marks_say_what_is_missing_short_or_small(tmp_path: Path, source: str, s
     assert (cpc.mark, cpc.best) == ("NOT FINISHED", None)  # what is not done counts for nothing
     for short in results(source, swept, epochs=2, limit=30):
         assert "SHORT: 2 of 3 epochs" in short.mark and "SUBSET: 30 of 48 pictures" in short.mark
+
+
+def test_runs_that_prototypes_never_divided_say_so(tmp_path: Path, source: str, swept: Path) -> None:
+    still = ("cleaning.prototype_warmup=0.9",)
+    cells = table(("gmm-agn", "cpc-awr", "contrastive")).cells
+    wanted = tasks_for([cell.job for cell in cells], [0], Settings(sets=still), Places({"arrays": source}), tmp_path)
+    for task in wanted:
+        whole(task.folder.path, task.config)
+    marks = [result(cell, [task]).mark for cell, task in zip(cells, wanted)]
+    assert [NEVER_JUDGED in mark for mark in marks] == [False, True, True]
+    assert not any(NEVER_JUDGED in one.mark for one in results(source, swept))  # plain training, a mixture, prototypes that did
+    unfinished = tasks_for([cells[1].job], [1], Settings(sets=still), Places({"arrays": source}), tmp_path)
+    assert result(cells[1], unfinished).mark == "NOT RUN"
+
+
+def test_a_best_epoch_in_the_warm_up_is_marked(tmp_path: Path, source: str, swept: Path) -> None:
+    out = tmp_path / "sweep"
+    shutil.copytree(swept, out)
+    for cleaner in ("ce", "gmm-agn", "cpc-awr"):
+        place = out / "runs" / f"stripes+{cleaner}" / "seed1"
+        lines = lines_of(place)
+        lines[0]["accuracy"] = {"both": 101.0}
+        (place / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ce, *others = results(source, out)
+    assert ce.mark == "" and {one.mark for one in others} == {"WARM-UP: the best epoch is one of it in 1 of 2 runs"}
+    assert not any("WARM-UP" in one.mark for one in results(source, swept))
 
 
 def test_longer_runs_are_marked_too(source: str, swept: Path) -> None:

@@ -19,7 +19,7 @@ def job(cleaner: str, **changes: Any) -> Job:
     how = {"method": "ce"} if cleaner == "ce" else {"cleaner": cleaner}
     options = SETTINGS | how | changes
     options.pop("training.epochs")
-    return Job(f"stripes+{cleaner}", "arrays", "digits", EPOCHS, tuple(options.items()), 48, "small")
+    return Job(f"stripes+{cleaner}", "arrays", "digits", EPOCHS, tuple(options.items()), 48)
 
 
 def table(cleaners: Sequence[str] = CLEANERS) -> Table:

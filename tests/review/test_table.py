@@ -35,6 +35,7 @@ def test_a_csv_changed_after_the_parquet_is_what_counts(run: Path) -> None:
     [
         ("label_score", "label_scores", 'the column "label_score" is missing'),
         ("0.025000", "1.5", "outside of 0..1"),
+        ("0.025000", "-0.5", "outside of 0..1"),
         ("0.025000", "much", "row 2"),
         ("s001,", "s000,", "more than once"),
         ("True,relabel", "Maybe,relabel", "neither True nor False"),

@@ -5,6 +5,7 @@ import errno
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from data.pictures.made import class_folders, noise, save
@@ -62,6 +63,16 @@ def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, pu
     new = tmp_path / "new" / "cat" / "0.png"
     assert new.is_symlink() == (put == "symlink")
     assert (new.stat().st_ino == (tree / "cat" / "0.png").stat().st_ino) == (put != "copy")
+
+
+def test_a_runs_cautions_are_said_where_its_say_alone_changes_labels(tmp_path: Path, run: Path) -> None:
+    """`apply` may come days after the training said them; what a person decided needs none."""
+    alone = apply_run(run, tmp_path / "alone", Policy())
+    assert any("15 samples are few" in words for words in alone.cautions)
+    decided = apply_run(run, tmp_path / "decided", Policy(), {"ant/0.png": Decision("relabel", "dog", "decided by anna")})
+    assert decided.actions["relabel"] == 1 and decided.cautions == ()
+    both = apply_run(run, tmp_path / "both", Policy(), {"ant/0.png": Decision("relabel", "dog", "so")}, follow=True)
+    assert both.cautions == alone.cautions
 
 
 @pytest.mark.parametrize("readable", [False, True])
@@ -153,7 +164,7 @@ def test_a_table_of_a_folder_says_how_many_pictures_it_does_not_have(tmp_path: P
 def test_pictures_gone_since_the_run_are_told(tmp_path: Path, tree: Path, run: Path) -> None:
     (tree / "dog" / "1.png").unlink()
     done = apply_run(run, tmp_path / "new", Policy())
-    assert any("1 samples of the run are no longer in the source, such as dog/1.png" in note for note in done.notes)
+    assert any("one sample of the run is no longer in the source, such as dog/1.png" in note for note in done.notes)
 
 
 @pytest.mark.parametrize("place", ["new", "source/new", "source", "source/ant/new", "link/new"])
@@ -262,3 +273,37 @@ def test_a_run_without_issues_says_so(tmp_path: Path, run: Path) -> None:
     (run / "issues.csv").unlink()
     with pytest.raises(ToolError, match="labelsieve resume"):
         apply_run(run, tmp_path / "new", Policy())
+
+
+@pytest.mark.parametrize("form", ["tree", "csv of a tree", "csv", "folders of a csv", "npz", "parquet"])
+def test_other_data_than_the_runs_are_refused(tmp_path: Path, form: str) -> None:
+    """They would be written as they are, and called corrected."""
+    other, out = _other(tmp_path, form)
+    made_run(tmp_path / "run", other, ["x", "y", "z"], ["ant", "bee", "ant"], {"x": "bee"})
+    with pytest.raises(ToolError, match=r'none of the run\'s 3 samples is in it, the first of which is called "x"'):
+        apply_run(tmp_path / "run", tmp_path / "new" / out, Policy())
+    assert not list(tmp_path.glob("new/**/*.*"))
+
+
+def _other(home: Path, form: str) -> tuple[str, str]:
+    """The source of some data, and what they are to be written as."""
+    if form == "npz":
+        np.savez(home / "a.npz", images=np.zeros((4, 8, 8), np.uint8), labels=np.array(["ant", "bee"] * 2))
+        return f"arrays:{home / 'a.npz'}", "b.npz"
+    tree = class_folders(home / "source", ("ant", "bee"))
+    if form in ("tree", "csv of a tree"):
+        return f"pictures:{tree}", "tree" if form == "tree" else "b.csv"
+    rows = [{"path": str(path.relative_to(tree)), "label": path.parent.name} for path in sorted(tree.rglob("*.png"))]
+    if form == "parquet":
+        pictures = [{"image": {"bytes": (tree / row["path"]).read_bytes(), "path": None}, "label": row["label"]} for row in rows]
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pytest.importorskip("pyarrow").Table.from_pylist(pictures), home / "a.parquet")
+        return f"pictures:{home / 'a.parquet'}", "b.parquet"
+    (tree / "a.csv").write_text("path,label\n" + "".join(f"{row['path']},{row['label']}\n" for row in rows))
+    return f"pictures:{tree / 'a.csv'}", "b.csv" if form == "csv" else "tree"
+
+
+def test_what_is_not_there_any_more_is_not_counted_as_corrected(tmp_path: Path, tree: Path, run: Path) -> None:
+    assert apply_run(run, tmp_path / "all", Policy()).actions["relabel"] == 3
+    (tree / "ant" / "0.png").unlink()
+    assert apply_run(run, tmp_path / "new", Policy()).actions["relabel"] == 2

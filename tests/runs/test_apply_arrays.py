@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from labelsieve.data.arrays import load_arrays
-from labelsieve.errors import UsageError
+from labelsieve.data.noisy_data import MEMORY
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision, Policy
 from labelsieve.runs.apply import apply_run
 from runs.made_runs import made_run
@@ -97,6 +98,42 @@ def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None
         apply_run(tmp_path / "run", tmp_path / "folder", Policy())
 
 
+@pytest.mark.parametrize("kind", ["arrays", "embeddings", "digits"])
+def test_a_list_of_labels_says_how_many_rows_are_not_in_it(kind: str, tmp_path: Path) -> None:
+    from labelsieve.data.digits import load_digits
+
+    data, source = load_digits(None).train, kind
+    if kind == "arrays":
+        np.savez(tmp_path / "a.npz", images=data.images[:50, 0].numpy(), labels=data.labels[:50].numpy())
+    elif kind == "embeddings":
+        np.savez(tmp_path / "a.npz", X=data.images[:50].flatten(1).numpy().astype(float), y=data.labels[:50].numpy())
+    if kind != "digits":
+        source = f"{kind}:{tmp_path / 'a.npz'}"
+    ids = data.ids if kind == "digits" else [f"{row:05d}" for row in range(50)]
+    given = [data.classes[int(label)] for label in data.labels]
+    made_run(tmp_path / "run", source, ids[:40], given[:40], {})
+    done = apply_run(tmp_path / "run", tmp_path / "new" / "labels.csv", Policy())
+    (note,) = done.notes
+    assert done.left == 40
+    assert note == (
+        f"{len(ids) - 40:,} rows are not in it, for the run did not judge them (they were unreadable, held out or beyond "
+        f"--limit, or are new)"
+    )
+    made_run(tmp_path / "whole", source, ids, given[: len(ids)], {})
+    assert apply_run(tmp_path / "whole", tmp_path / "all" / "labels.csv", Policy()).notes == ()
+
+
+def test_a_list_of_labels_is_written_without_the_data(tmp_path: Path) -> None:
+    """It needs none of them; that rows beyond it were not counted is said where there may be some."""
+    made_run(tmp_path / "run", f"cifar10:{tmp_path / 'gone'}", ["a", "b"], ["x", "y"], {})
+    done = apply_run(tmp_path / "run", tmp_path / "one" / "labels.csv", Policy())
+    (note,) = done.notes
+    assert note.startswith("rows that the run did not judge are not in it, and were not counted: ") and "gone" in note
+    assert (tmp_path / "one" / "labels.csv").read_text() == "id,label\na,x\nb,y\n"
+    made_run(tmp_path / "fit", MEMORY, ["a", "b"], ["x", "y"], {})
+    assert apply_run(tmp_path / "fit", tmp_path / "two" / "labels.csv", Policy()).notes == ()
+
+
 def test_rows_beyond_a_limit_are_not_counted_in_silence(tmp_path: Path) -> None:
     from labelsieve.data.digits import load_digits
 
@@ -106,3 +143,37 @@ def test_rows_beyond_a_limit_are_not_counted_in_silence(tmp_path: Path) -> None:
     done = apply_run(tmp_path / "run", tmp_path / "new" / "digits.npz", Policy())
     (note,) = done.notes
     assert done.left == len(data) and note.startswith(f"{len(data) - 40:,} of the rows that are left the run did not judge")
+
+
+def test_labels_of_arrays_that_were_corrected_since_the_run_stay(tmp_path: Path) -> None:
+    arrays = {"images": np.zeros((4, 8, 8), np.uint8), "classes": np.array(["cat", "dog"])}
+    np.savez(tmp_path / "data.npz", labels=np.array([0, 1, 0, 1]), **arrays)
+    ids = [f"{row:05d}" for row in range(4)]
+    made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", ids, ["cat", "dog"] * 2, {ids[0]: "dog"})
+    np.savez(tmp_path / "data.npz", labels=np.array([0, 0, 0, 1]), **arrays)
+    done = apply_run(tmp_path / "run", tmp_path / "new.npz", Policy())
+    with np.load(tmp_path / "new.npz") as found:
+        assert found["labels"].tolist() == [1, 0, 0, 1]
+    assert any("one label is as in the source, such as that of 00001" in note for note in done.notes)
+    listed = apply_run(tmp_path / "run", tmp_path / "list" / "labels.csv", Policy())
+    rows = (tmp_path / "list" / "labels.csv").read_text().split()
+    assert rows == ["id,label", "00000,dog", "00001,cat", "00002,cat", "00003,dog"]
+    assert any("one label is as in the source, such as that of 00001" in note for note in listed.notes)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_rows_deleted_from_arrays_move_no_correction_to_another_row(tmp_path: Path, named: bool) -> None:
+    """Rows without ids go by their numbers, and those behind a deleted one have moved up."""
+    labels, ids = np.array(["cat", "dog", "cat", "dog"]), [f"{row:05d}" for row in range(4)]
+    arrays = {"images": np.zeros((4, 8, 8), np.uint8), "labels": labels} | ({"ids": np.array(ids)} if named else {})
+    made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", ids, labels.tolist(), {ids[2]: "dog"})
+    np.savez(tmp_path / "data.npz", **{key: values[1:] for key, values in arrays.items()})
+    if named:
+        done = apply_run(tmp_path / "run", tmp_path / "new.npz", Policy())
+        with np.load(tmp_path / "new.npz") as found:
+            assert found["labels"].tolist() == ["dog", "dog", "dog"] and found["ids"].tolist() == ids[1:]
+        assert any("one sample of the run is no longer in the source, such as 00000" in note for note in done.notes)
+    else:
+        with pytest.raises(ToolError, match=r"it has 3 rows, and the run had more, such as 00003; without `ids`"):
+            apply_run(tmp_path / "run", tmp_path / "new.npz", Policy())
+        assert not (tmp_path / "new.npz").exists()

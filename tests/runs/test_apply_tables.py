@@ -113,7 +113,7 @@ def test_a_tables_pictures_as_class_folders(tmp_path: Path) -> None:
         "test/dog/3.png",
     }
     assert after["train/cat/2-from-b.png"] == (tmp_path / "b" / "2.png").read_bytes() and done.left == 5
-    assert any("1 samples of the run are no longer in the source, such as k5" in note for note in done.notes)
+    assert any("one sample of the run is no longer in the source, such as k5" in note for note in done.notes)
 
 
 def test_a_class_that_no_folder_can_be_called_is_named_beforehand(tmp_path: Path) -> None:
@@ -170,3 +170,46 @@ def test_rows_that_the_run_did_not_judge_are_told(tmp_path: Path) -> None:
     done = apply_run(tmp_path / "run", tmp_path / "data" / "newer.csv", Policy())
     (note,) = done.notes
     assert done.left == 7 and note.startswith("one of the rows that are left the run did not judge (it was unreadable,")
+
+
+@pytest.mark.parametrize(
+    ("kind", "out"), [(".csv", "new.csv"), (".parquet", "new.parquet"), (".jsonl", "new.csv"), (".csv", "tree")]
+)
+def test_labels_that_were_corrected_in_the_source_since_the_run_stay(tmp_path: Path, kind: str, out: str) -> None:
+    """Nothing was decided about 0 and 2; 5 was confirmed as it was, 1 is suggested to be another: both are as told."""
+    file = manifest(tmp_path, kind, ("cat", "dog"))
+    rows = rows_of(file)
+    for k, label in ((0, "dog"), (2, "fox"), (5, "fox"), (1, "cat")):
+        rows[k]["label"] = label
+    table_file(file, rows)
+    said = {"pictures/5.png": Decision("keep", None), "pictures/1.png": Decision("relabel", "cat")}
+    done = apply_run(tmp_path / "run", tmp_path / "new" / out, Policy(), said)
+    expected = ["dog", "cat", "fox", "dog", "cat", "dog"]
+    if out == "tree":
+        found = {path.stem: path.parent.name for path in (tmp_path / "new" / out).rglob("*.png")}
+        assert [found[str(k)] for k in range(6)] == expected
+    else:
+        assert [row["label"] for row in rows_of(tmp_path / "new" / out)] == expected
+    stayed, overruled = (note for note in done.notes if "the source was changed since the run" in note)
+    assert "2 labels are as in the source, such as that of pictures/0.png" in stayed
+    assert "one label is as decided or suggested all the same, such as that of pictures/5.png" in overruled
+
+
+def test_labels_of_made_noise_are_not_taken_for_edits(tmp_path: Path) -> None:
+    file = manifest(tmp_path, ".csv", ("cat", "dog"))
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace("noise: none", "noise: sym:0.5"))
+    table_file(file, [row | {"label": "cat"} for row in rows_of(file)])
+    done = apply_run(tmp_path / "run", tmp_path / "new.csv", Policy())
+    assert [row["label"] for row in rows_of(tmp_path / "new.csv")] == ["cat", "cat", "cat", "dog", "cat", "dog"]
+    assert not any("changed since the run" in note for note in done.notes)
+
+
+@pytest.mark.parametrize(("kind", "out"), [(".csv", "new.csv"), (".jsonl", "new.csv")])
+def test_rows_that_are_gone_from_a_table_are_told(tmp_path: Path, kind: str, out: str) -> None:
+    file = manifest(tmp_path, kind, ("cat", "dog"))
+    table_file(file, rows_of(file)[2:])
+    done = apply_run(tmp_path / "run", tmp_path / "new" / out, Policy())
+    assert done.left == len(rows_of(tmp_path / "new" / out)) == 4
+    assert any("2 samples of the run are no longer in the source, such as pictures/0.png" in note for note in done.notes)
+    assert not any("did not judge" in note for note in done.notes)

@@ -87,6 +87,18 @@ def test_the_table_of_an_npy_file_is_written_with_its_splits(suffix: str, tmp_pa
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", train, given, {}, pictures=chosen)
     done = apply_run(tmp_path / "run", new, Policy(), DECIDED)
     assert done.left == 5 and f"pictures.labels_file={new}" in done.notes[0] and "skip_unlabelled=true" in done.notes[0]
+    assert done.notes[1].startswith("one of the rows that are left the run did not judge (it was")  # the test row
     found = read_embeddings(tmp_path / "v.npy", PictureOptions(labels_file=new, skip_unlabelled=True)).collection
     assert found.train.ids == ("00000", "00001", "00003", "00005") and found.train.labels.tolist() == [1, 1, 0, 0]
     assert found.test is not None and np.allclose(found.test.images[0], VECTORS[2])
+
+
+def test_a_table_of_other_labels_is_refused(tmp_path: Path) -> None:
+    """Ids of the run that the table does not have: it would be written as it is, and called corrected."""
+    np.save(tmp_path / "v.npy", VECTORS)
+    (tmp_path / "labels.csv").write_text("label\n" + "".join(f"{label}\n" for label in LABELS))
+    chosen = PicturesConfig(labels_file=str(tmp_path / "labels.csv"))
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", ["a", "b"], LABELS[:2], {"a": LABELS[-1]}, pictures=chosen)
+    with pytest.raises(ToolError, match="none of the run's 2 samples is in it"):
+        apply_run(tmp_path / "run", tmp_path / "out" / "labels.csv", Policy())
+    assert not (tmp_path / "out" / "labels.csv").exists()

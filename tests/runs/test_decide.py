@@ -1,5 +1,6 @@
 """What a run decides from the noise it finds: settings by rule, given ones kept, and the same after a resume."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,24 @@ def test_labels_that_may_all_be_right_are_learnt_as_they_are_by_networks_that_la
     told = override(config, {"training.mixed": True})
     assert decide(told, [evidence(0.0, known=0.8)]).mixed
     assert not decide(override(config, {"training.mixed": False}), [evidence(0.3)]).mixed
+
+
+@pytest.mark.parametrize(("wrong", "extreme"), [(0.65, False), (0.9, True)])
+def test_where_hardly_a_label_is_right_the_mixture_remembers_and_asks_for_more(
+    tmp_path: Path, wrong: float, extreme: bool
+) -> None:
+    """Uniform over ten classes, the true one included: 59 and 81 % wrong, where the rule begins at 78 %."""
+    seen = evidence(0.0, count=10_000, classes=10)
+    drawn = torch.randint(10, (10_000,), generator=torch.Generator().manual_seed(1))
+    seen = replace(seen, labels=torch.where(torch.arange(10_000) % 100 < 100 * wrong, drawn, seen.labels))
+    config = resolve(arrays_file(tmp_path / "a.npz"))
+    found = decide(config, [seen])
+    assert (found.mixture_threshold, found.mixture_memory) == ((0.6, 5) if extreme else (0.5, 1))
+    assert decided(config, found).mixture_threshold == found.mixture_threshold
+    draws = decide(override(config, {"training.epoch_batches": 10}), [seen])
+    assert (draws.mixture_threshold, draws.mixture_memory) == (found.mixture_threshold, 1)  # other samples' losses are no past
+    given = decide(override(config, {"cleaning.mixture_threshold": 0.7, "cleaning.mixture_memory": 3}), [seen])
+    assert (given.mixture_threshold, given.mixture_memory) == (0.7, 3)
 
 
 def test_a_wide_interval_is_said_not_to_be_trusted() -> None:

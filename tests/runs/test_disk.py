@@ -2,8 +2,6 @@
 
 import errno
 import os
-import resource
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from labelsieve.errors import ToolError
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.train import begin
+from runs.file_limit import files_at_most
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 
@@ -54,15 +53,8 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing(
 
 def test_a_real_limit_on_file_size_is_said_in_words(tmp_path: Path, source: str) -> None:
     """The kernel refuses, not a stand-in: tensors are larger than the limit, the configuration is not."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
-    try:
-        with pytest.raises(ToolError, match=r"File too large.*free some space"):
-            begin(tmp_path / "run", tiny_config(source))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
+    with files_at_most(20_000), pytest.raises(ToolError, match=r"File too large.*free some space"):
+        begin(tmp_path / "run", tiny_config(source))
     assert not (tmp_path / "run").exists()
 
 

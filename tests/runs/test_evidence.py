@@ -7,7 +7,10 @@ import pytest
 import torch
 
 from labelsieve.issues.reading import read_issues
-from labelsieve.runs.evidence import top_classes, trend
+from labelsieve.issues.table import rank
+from labelsieve.method.algorithm import Epoch
+from labelsieve.method.evidence import Evidence
+from labelsieve.runs.evidence import mean_probs, top_classes, trend
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory
 from runs.tiny import tiny_config, whole
@@ -72,3 +75,19 @@ def test_the_most_probable_classes_come_first() -> None:
     found = top_classes(probs)
     assert found["top_classes"].tolist() == [[3, 1, 5, 4, 0]]
     assert found["top_probs"][0].tolist() == pytest.approx([0.3, 0.2, 0.2, 0.15, 0.1])
+
+
+def test_pieces_of_many_samples_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = torch.rand(2, 11, 7, generator=torch.Generator().manual_seed(0))
+    labels = torch.zeros(11, dtype=torch.int64)
+    epoch = Epoch(0, "final", seen=tuple(Evidence(labels, torch.zeros(11), probs, torch.zeros(11, 1)) for probs in draws))
+    whole = mean_probs(epoch)
+    ranked, top = rank([""] * 11, [""] * 7, labels.numpy(), whole, whole[:, :1].T, 0.5), top_classes(whole)
+    assert np.array_equal(whole, draws.mean(0).numpy())
+    assert np.array_equal(top["top_classes"][:, :2], np.stack((ranked.predicted, ranked.second), 1))
+    monkeypatch.setattr("labelsieve.runs.evidence.CHUNK", 4)
+    monkeypatch.setattr("labelsieve.issues.table.PIECE", 4)
+    assert np.array_equal(mean_probs(epoch), whole)
+    assert np.array_equal(top_classes(whole)["top_classes"], top["top_classes"])
+    assert np.array_equal(rank([""] * 11, [""] * 7, labels.numpy(), whole, whole[:, :1].T, 0.5).second, ranked.second)
+    assert top_classes(whole[:0])["top_classes"].shape == (0, 5)

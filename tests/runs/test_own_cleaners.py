@@ -76,6 +76,38 @@ def test_it_divides_and_a_resumed_run_ends_the_same(tmp_path: Path, source: str)
     assert contents(tmp_path / "stopped") == contents(tmp_path / "unbroken")
 
 
+class Drawing(Nearest):
+    """Its start, its order and its chances come from torch's own generator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start = torch.nn.Linear(4, 4).weight.detach()
+
+    def judge(self, seen: Evidence) -> Tensor:
+        return (super().judge(seen) + 0.3 * torch.rand(len(seen)) * self.start.mean().sigmoid()).clamp(0, 1)
+
+
+class DrawingOurs(PrototypeCleaner):
+    def judge(self, seen: Evidence) -> Tensor:
+        return super().judge(seen) * torch.rand(len(seen))
+
+
+@pytest.mark.parametrize("make", [lambda seed: Drawing(), lambda seed: DrawingOurs(dim=8, seed=seed)])
+def test_what_it_draws_from_torch_is_drawn_again(tmp_path: Path, source: str, make: Any) -> None:
+    register_cleaner("drawing", make)
+    config = tiny_config(source, cleaner="drawing", training__epochs=4)
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    whole(tmp_path / "one", config)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    for begun in (begin(tmp_path / "two", config), None):
+        for _ in drive(begun or take_up(tmp_path / "two"), lambda: True):
+            torch.manual_seed(3)
+    to_the_end(tmp_path / "two")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
 def test_it_goes_on_from_a_slim_checkpoint(tmp_path: Path, source: str) -> None:
     register_cleaner("nearest", lambda seed: Nearest())
     config = tiny_config(source, cleaner="nearest", training__epochs=3, output__slim_checkpoint=True)
@@ -149,6 +181,30 @@ def gives(value: Any) -> Callable[..., Any]:
     return lambda seed: Given()
 
 
+def ours_giving(value: Any) -> Callable[..., Any]:
+    class Given(PrototypeCleaner):
+        def judge(self, seen: Evidence) -> Any:
+            return value(super().judge(seen))
+
+    return lambda seed: Given(dim=8, seed=seed)
+
+
+class ChangesLosses(Nearest):
+    def judge(self, seen: Evidence) -> Tensor:
+        return 1 - seen.losses.clamp_(0, 1)
+
+
+class ChangesFeatures(PrototypeCleaner):
+    def learn(self, seen: Evidence, clean: Tensor | None = None, features: Tensor | None = None) -> None:
+        seen.features.mul_(2)
+        super().learn(seen, clean, features)
+
+
+class NoState(Nearest):
+    def state_dict(self) -> Any:
+        return None
+
+
 class NoVerbs:
     def learn(self, seen: Evidence, clean: Tensor | None = None) -> None: ...
 
@@ -167,6 +223,12 @@ class OddState(Nearest):
         (gives(lambda n: [0.5] * n), "judge gave list"),
         (gives(lambda n: torch.full((n,), -2.0)), "values from -2 to -2.*between 0 and 1"),
         (gives(lambda n: torch.full((n,), torch.nan)), "values from nan"),
+        (ours_giving(lambda chances: 7 * chances), "values from .*between 0 and 1"),
+        (ours_giving(lambda chances: chances * torch.nan), "values from nan"),
+        (ours_giving(lambda chances: chances[1:]), r"judge gave \(47,\)"),
+        (lambda seed: ChangesLosses(), r"judge changed seen.losses in place.*seen.losses.clone\(\)"),
+        (lambda seed: ChangesFeatures(dim=8, seed=seed), "learn changed seen.features in place"),
+        (lambda seed: NoState(), "state_dict gave NoneType"),
         (lambda seed: OddState(), '"count" in its state_dict is int; checkpoints hold tensors'),
     ],
 )

@@ -1,11 +1,16 @@
 """Presets against the published settings, written out here once more and by hand."""
 
-import pytest
+from pathlib import Path
 
+import numpy as np
+import pytest
+import torch
+
+from labelsieve.data.noise_record import Noise, label_hash, save
 from labelsieve.errors import UsageError
 from labelsieve.method.cleaners import PrototypeCleaner
 from labelsieve.runs.assemble import cleaners_for, prototype_memory_for, recipe_for
-from labelsieve.runs.presets import PRESETS, VARIANTS, crossed, describe, preset, webvision
+from labelsieve.runs.presets import PRESETS, VARIANTS, crossed, crossed_keys, describe, preset, webvision
 from labelsieve.runs.resolve import resolve
 
 # preset: lambda_u, warm-up, mixture threshold, memory, e as a share, cleaner, entropy penalty, noise
@@ -136,3 +141,40 @@ def test_other_methods_are_divided_by_one_mixture_unless_told_otherwise(method: 
     assert recipe_for(config).strong_views is strong
     assert recipe_for(config).warmup == (450 if method == "ce" else 10)
     assert resolve("digits", options={"method": method, "cleaner": "gmm-awr"}).cleaner == "gmm-awr"
+
+
+def test_what_is_crossed_in_is_told_apart_from_what_a_cell_has() -> None:
+    assert preset("clothing1m+gmm-agn")["cleaning.tau"] == 0.7 and crossed_keys("clothing1m+gmm-agn") == {"cleaner"}
+    assert crossed_keys("digits+gmm-agn+tau0.7+e10") == {"cleaner", "cleaning.tau", "cleaning.prototype_warmup"}
+    assert crossed_keys("digits") == set()
+
+
+@pytest.mark.parametrize("source", ["cifar10", "cifar100"])
+@pytest.mark.parametrize("made", ["sym:0.9", "sym:0.2", "asym:0.4"])
+def test_noise_from_a_runs_file_has_the_settings_it_was_made_with(tmp_path: Path, source: str, made: str) -> None:
+    labels = torch.arange(10)
+    save(tmp_path / "noise.npz", Noise(labels, made, 0, labels < 0, label_hash(labels)), labels)
+    again = f"file:{tmp_path / 'noise.npz'}"
+    save(tmp_path / "again.npz", Noise(labels, again, 0, labels < 0, label_hash(labels)), labels)
+    first = resolve(f"{source}:/data", options={"data.noise": made})
+    for file in (again, f"file:{tmp_path / 'again.npz'}"):
+        config = resolve(f"{source}:/data", options={"data.noise": file})
+        assert (config.training, config.cleaning, config.cleaner) == (first.training, first.cleaning, first.cleaner)
+
+
+def test_noise_files_of_others_and_missing_ones_are_no_error_here(tmp_path: Path) -> None:
+    (tmp_path / "labels.json").write_text("[0, 1]")
+    np.savez(tmp_path / "labels.npz", labels=np.arange(3))
+    for name in ("labels.json", "labels.npz", "none.npz"):
+        assert resolve("cifar10:/data", options={"data.noise": f"file:{tmp_path / name}"}).training.lambda_u == 25
+
+
+def test_a_rate_is_read_however_it_is_written() -> None:
+    plain, short = (resolve("cifar10:/data", options={"data.noise": f"sym:{rate}"}) for rate in ("0.9", "9e-1"))
+    assert (plain.training, plain.cleaning) == (short.training, short.cleaning)
+
+
+@pytest.mark.parametrize(("noise", "penalty"), [("asym:0.4", True), ("sym:0.4", False)])
+@pytest.mark.parametrize("source", ["cifar10", "cifar100"])
+def test_asymmetric_noise_warms_up_with_the_entropy(source: str, noise: str, penalty: bool) -> None:
+    assert resolve(f"{source}:/data", options={"data.noise": noise}).training.entropy_penalty is penalty

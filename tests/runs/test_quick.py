@@ -21,6 +21,16 @@ def test_large_sets_train_plainly_and_small_ones_go_on_mixed() -> None:
     assert quick_settings(1_000_000, 128, 128)["cleaning.passes"] == 1
 
 
+@pytest.mark.parametrize(("samples", "epochs"), [(99 * 64, 9), (99 * 64 + 1, 10)])
+def test_a_thousand_plain_steps_are_enough(samples: int, epochs: int) -> None:
+    assert quick_settings(samples, 64, 64)["training.epochs"] == epochs
+
+
+@pytest.mark.parametrize(("samples", "passes"), [(300 * 64, 1), (300 * 64 - 1, 2), (150 * 64, 2), (150 * 64 - 1, 3)])
+def test_prototypes_that_learn_once_make_300_steps_at_least(samples: int, passes: int) -> None:
+    assert quick_settings(samples, 32, 64)["cleaning.passes"] == passes
+
+
 def test_prototypes_that_learn_once_at_the_end_have_the_ruled_rate() -> None:
     config = override(resolve("digits"), quick_settings(10_000, 64, 64))
     recipe = recipe_for(config)

@@ -38,3 +38,13 @@ def test_a_table_is_looked_at_with_what_was_said_of_it(tmp_path: Path) -> None:
     table.write_text("bild,art\ncat/0.png,cat\ndog/0.png,dog\n")
     told = {"pictures.image_column": "bild", "pictures.label_column": "art"}
     assert resolve(str(table), options=told).data.source == f"pictures:{table}"
+
+
+@pytest.mark.parametrize("source", ["digits", "cifar10:/data", "arrays:/data.npz"])
+@pytest.mark.parametrize("setting", ["pictures.size=16", "pictures.classes=a,b"])
+def test_what_only_files_of_pictures_heed_is_refused_elsewhere(source: str, setting: str) -> None:
+    key = setting.partition("=")[0]
+    with pytest.raises(UsageError, match=f"{key} is for pictures in files, and {source} has its own"):
+        resolve(source, settings=[setting])
+    assert resolve(source, settings=[f"{key}=none"]).data.source == source
+    resolve("pictures:/data", settings=[setting])

@@ -12,7 +12,10 @@ import torch
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.exports.decisions import import_decisions
+from labelsieve.issues.estimate import BY_THE_RUN
 from labelsieve.issues.policy import Policy
+from labelsieve.report.markup import escape
+from labelsieve.report.run import run_page
 from labelsieve.runs.apply import apply_run, logged
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import override
@@ -70,7 +73,9 @@ def test_the_next_round_pins_replaces_and_leaves_out(chain: Path) -> None:
     true = dict(zip(before.data.ids, before.truth.labels.tolist()))
     assert dict(zip(rows.data.ids, rows.truth.labels.tolist())) == {k: v for k, v in true.items() if k != "00006"}
     assert torch.equal(rows.noise.flipped, rows.data.labels != rows.truth.labels) and len(rows.collection.train) == 47
-    assert "3 labels are pinned as right" in rows.notes[-1] and "1 samples are left out, 1 stay in doubt" in rows.notes[-1]
+    assert "3 labels are pinned as right" in rows.notes[-1] and rows.notes[-1].endswith(
+        "1 sample is left out; 1 more, unsure, stays in doubt"
+    )
 
 
 def test_what_is_decided_is_marked_and_not_flagged(chain: Path) -> None:
@@ -141,6 +146,9 @@ def test_the_table_of_rounds(chain: Path) -> None:
     assert header[:2] == ["round", "decisions used"] and len(lines) == 3
     report, _ = run_report(chain / "third")
     assert report.rounds[1] == lines and report.decided == 3
+    left = lines[2][header.index("wrong labels left, by the run")]
+    assert left.startswith(f"{len(report.score) * report.share.share:,.0f} (")  # as the report's own share has it
+    assert escape(BY_THE_RUN) in run_page(report) and escape(BY_THE_RUN) not in run_page(run_report(chain / "first")[0])
     assert run_report(chain / "first")[0].rounds == ((), ())
 
 

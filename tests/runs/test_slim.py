@@ -14,7 +14,7 @@ from labelsieve.method.recipe import Recipe
 from labelsieve.nets import build
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checkpoint import Checkpoint, pack
-from labelsieve.runs.slim import joined, shards
+from labelsieve.runs.slim import joined, shards, slim
 from labelsieve.runs.train import begin, drive
 
 from .test_websets import config_for
@@ -43,6 +43,18 @@ def test_two_large_networks_after_a_long_run_fit_the_promise(tmp_path: Path) -> 
     assert found.keys() == kept.keys()
     assert all(found[name].shape == value.shape for name, value in kept.items())
     assert all(float((found[name].double() - value.double()).abs().max()) < 0.01 for name, value in kept.items())
+
+
+def test_matrices_are_halved_where_their_numbers_have_room_and_nothing_else_is() -> None:
+    third = torch.full((2, 2), 1 / 3)
+    tensors = {"matrix": third, "vector": third[0], "large": torch.tensor([[1 / 3, 1e5]]), "whole": torch.arange(4).view(2, 2)}
+    found = slim(tensors | {"a.momentum.0": third, "history.recent": third})
+    types = {"matrix": torch.float16, "vector": torch.float32, "large": torch.float32, "whole": torch.int64}
+    assert {name: value.dtype for name, value in found.items()} == types
+    back = joined(found)
+    assert back["matrix"].dtype == torch.float32 and all(
+        torch.equal(back[name], tensors[name]) for name in types if name != "matrix"
+    )
 
 
 def test_what_is_larger_than_a_file_is_cut_into_rows_and_whole_again() -> None:

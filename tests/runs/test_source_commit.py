@@ -1,5 +1,6 @@
 """The commit that environment.json names: read from a checkout as git leaves it, and from nothing else."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.runs import source_commit
+from labelsieve.runs import environment, source_commit
 from labelsieve.runs.source_commit import in_words, source_facts
+from labelsieve.runs.train import begin, drive
+from runs.tiny import contents, tiny_config, to_the_end
 
 ONE, TWO = "1" * 40, "a2" * 20
 
@@ -90,3 +93,20 @@ def test_git_says_whether_the_source_differs(tmp_path: Path) -> None:
     source_facts.cache_clear()
     assert source_facts(package) == same | {"commit_differs": True}
     assert in_words(source_facts(package)) == f"{same['commit']}, with changes"
+
+
+def test_a_run_names_the_commit_that_it_began_with_and_is_compared_without_it(
+    tmp_path: Path, source: str, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit made between two processes of a test, or of a run, changes nothing of what they compute."""
+    monkeypatch.setattr(environment, "source_facts", lambda: {"commit": ONE, "commit_differs": False})
+    run = begin(tmp_path / "run", tiny_config(source))
+    for _ in drive(run, stop=lambda: run.epoch == 1):
+        pass
+    before = run.folder.environment.read_bytes()
+    assert json.loads(before)["commit"] == ONE
+    monkeypatch.setattr(environment, "source_facts", lambda: {"commit": TWO})
+    to_the_end(tmp_path / "run")
+    assert run.folder.environment.read_bytes() == before and contents(tmp_path / "run") == contents(finished)
+    run.folder.environment.write_bytes(before.replace(b'"threads": 1', b'"threads": 2'))
+    assert contents(tmp_path / "run") != contents(finished)

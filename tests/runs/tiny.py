@@ -1,5 +1,6 @@
 """Runs of a fraction of a second: a few striped 8x8 pictures, two or three epochs; and what a finished run folder holds."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,16 @@ def to_the_end(path: Path) -> Run:
     return run
 
 
+def without_commit(environment: bytes) -> list[tuple[str, Any]]:
+    """All other facts, in their order: processes of one test may see two commits, where one is made while it runs."""
+    return [pair for pair in json.loads(environment).items() if pair[0] not in ("commit", "commit_differs")]
+
+
 def contents(path: Path) -> dict[str, Any]:
     """Everything of a finished run that must not depend on how it got there."""
     found: dict[str, Any] = {name: (path / name).read_bytes() for name in SAME if (path / name).exists()}
+    if "environment.json" in found:
+        found["environment.json"] = without_commit(found["environment.json"])
     with np.load(path / "scores.npz", allow_pickle=False) as arrays:
         found |= {f"scores.{name}": (arrays[name].dtype.str, arrays[name].shape, arrays[name].tobytes()) for name in arrays.files}
     found["checkpoints"] = [folder.name for folder in (path / "checkpoint").iterdir()]

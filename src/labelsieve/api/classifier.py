@@ -3,6 +3,7 @@
 The constructor stores, `fit` computes. `label_issues_` and `clean_probability_` say which labels were probably wrong.
 """
 
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from numbers import Real
@@ -33,14 +34,14 @@ from labelsieve.method.algorithm import Epoch
 from labelsieve.method.estimate import flag_limit
 from labelsieve.nets import lent
 from labelsieve.runs.assemble import Rows
-from labelsieve.runs.config import Config, override
+from labelsieve.runs.config import Config, full_key, override
 from labelsieve.runs.evidence import mean_probs
 from labelsieve.runs.in_memory import cautions_of, train_in_memory, unseen
 from labelsieve.runs.model import Model, built
 from labelsieve.runs.outcome import label_issues, model_facts, model_tensors
 from labelsieve.runs.presets import Settings, own, vectors
 from labelsieve.runs.train import settled
-from labelsieve.runs.validate import validate
+from labelsieve.runs.validate import unheeded, validate
 
 PICTURES: Settings = {"training.epochs": 24, "training.warmup": 4, "training.lr": 0.05}
 LOOK = 256  # rows looked at together: always so many, so that a row's answer does not depend on its neighbours
@@ -84,7 +85,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         function, other programs know a run in `run_dir` only by its files. None chooses by the data.
     epochs, warmup, batch_size, lr : None chooses by the data (a batch shrinks with few samples).
     mirror : may a picture be mirrored and stay the same thing?
-    settings : any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}.
+    settings : any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}. Those that
+        the cleaner does not read are told by a warning, or are an error, as on the command line.
     device : `cpu`, `cuda`, `cuda:1`, or `auto` for the first GPU where there is one.
     run_dir : a folder to make for the run, as the command line would leave it (the training data are not copied into it); where
         the same fit was interrupted in it, it goes on. None writes nothing.
@@ -230,6 +232,9 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         given = start | {key: value for key, value in told.items() if value is not None} | dict(self.settings or {})
         config = override(Config(), {key: v.item() if isinstance(v, np.generic) else v for key, v in given.items()})
         validate(config)
+        unread = unheeded(config, {full_key(key) for key in self.settings or ()})
+        if unread:
+            warnings.warn(f"settings: {unread}", stacklevel=4)
         return config
 
     def _check_numbers(self) -> None:

@@ -47,6 +47,8 @@ def _numbers(features: Any) -> NDArray[Any]:
             "features: they are a sparse matrix; make them dense, by .toarray() or, where they are wide, by TruncatedSVD"
         )
     values = np.asarray(plain(features))
+    if values.ndim == 2 and len(values) == 0:
+        raise BadInput("features: there are no rows; give at least one sample of two classes each")
     if values.ndim != 2 or 0 in values.shape:
         raise BadInput(f"features: the shape is {values.shape}; they must be (N, D), one row a sample")
     if values.dtype.kind == "O":

@@ -8,20 +8,23 @@ it reads the true labels, so nothing of it is offered for use.
 import csv
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from torch import Tensor
 
 from labelsieve.benchmark.known import held_pictures, right_labels
+from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import learn
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.small_loss import MixtureCleaner
 from labelsieve.runs.resolve import resolve
+from labelsieve.runs.tail import tail
 from labelsieve.runs.train import Run
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
+from labelsieve.terminal.new_file import check_new
 
 
 class Known(MixtureCleaner):
@@ -43,21 +46,22 @@ def accuracy(run: Run) -> float:
     return 100 * float((logits.argmax(1).cpu() == held.labels).float().mean())
 
 
-def bounded(run: Run, table: Path) -> list[float]:
-    """Train from where the run stands to its end, a row of the table for each epoch; its accuracies."""
+def bounded(run: Run, table: Path) -> list[dict[str, Any]]:
+    """Train from where the run stands to its end, a row of the table for each epoch; lines as in metrics.jsonl."""
     held_pictures(run.rows)
     right = right_labels(run.rows).to(run.parts.engine.device)
     for learner in run.parts.learners:
         learner.teacher, learner.judge = Known(right), None
-    found: list[float] = []
+    found: list[dict[str, Any]] = []
     recipe = replace(run.parts.recipe, mixture_threshold=0.5)
-    with table.open("w", newline="", encoding="utf-8") as file:
+    with table.open("x", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(("epoch", "accuracy"))
         for epoch in learn(run.parts.learners, recipe, run.parts.engine, run.parts.prior, run.epoch):
             if epoch.phase != "final":
-                found.append(accuracy(run))
-                rows.writerow((epoch.index + 1, f"{found[-1]:.2f}"))
+                reached = accuracy(run)
+                found.append({"epoch": epoch.index + 1, "phase": epoch.phase, "accuracy": {"both": reached}})
+                rows.writerow((epoch.index + 1, f"{reached:.2f}"))
                 file.flush()
     return found
 
@@ -65,16 +69,20 @@ def bounded(run: Run, table: Path) -> list[float]:
 def main(
     data: Annotated[str, typer.Argument(help="As for `labelsieve train`; the true labels must be known.")],
     out: Annotated[Path, typer.Option(help="The run folder; made, or gone on with.")],
-    table: Annotated[Path, typer.Option(help="Where to write every epoch's test accuracy, as CSV.")],
+    table: Annotated[Path, typer.Option(help="The CSV file to write, every epoch's test accuracy; it must not exist.")],
     preset: Annotated[str | None, typer.Option(help="A named group of settings.")] = None,
     noise: Annotated[str | None, typer.Option(help="Wrong labels to make on purpose.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train with the division that only the truth can make, and print the accuracy it leads to."""
+    check_new("--table", table)
     config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     found = bounded(going(out, config, resume=True), table)
-    last = found[-10:]
-    console.print(f"with the true division: last {found[-1]:.2f}, mean of last {len(last)} {sum(last) / len(last):.2f}")
+    end = tail(found)
+    if end is None:
+        raise ToolError(f"{out}: this run is done, so no epoch is left to train; name another --out")
+    last = found[-1]["accuracy"]["both"]
+    console.print(f"with the true division: last {last:.2f}, mean of last {end.epochs} {end.mean:.2f}")
 
 
 if __name__ == "__main__":

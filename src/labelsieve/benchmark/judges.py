@@ -17,7 +17,7 @@ import torch
 import typer
 from torch import Tensor
 
-from labelsieve.benchmark.known import right_labels
+from labelsieve.benchmark.known import check_some_wrong, right_labels
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
@@ -30,6 +30,7 @@ from labelsieve.runs.train import drive
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
+from labelsieve.terminal.new_file import check_new
 from labelsieve.terminal.progress import line
 
 # name -> settings of the judge, and of what it is taught and shown
@@ -96,6 +97,7 @@ class Study:
     """All variants beside one run; a row of the table for each of them and each epoch."""
 
     def __init__(self, run: Run, table: Path) -> None:
+        check_some_wrong(run.rows)
         self.run, self.path = run, table
         self.right = right_labels(run.rows).to(run.parts.engine.device)
         self.shadows = [Shadow(name, settings, run) for name, settings in VARIANTS.items()]
@@ -138,13 +140,14 @@ class Study:
 def main(
     data: Annotated[str, typer.Argument(help="As for `labelsieve train`.")],
     out: Annotated[Path, typer.Option(help="The run folder; made, or gone on with.")],
-    table: Annotated[Path, typer.Option(help="Where to write every epoch's AUC of every judge, as CSV.")],
+    table: Annotated[Path, typer.Option(help="The CSV file to write, every epoch's AUC of every judge; it must not exist.")],
     preset: Annotated[str | None, typer.Option(help="A named group of settings.")] = None,
     noise: Annotated[str | None, typer.Option(help="Wrong labels to make on purpose.")] = None,
     until: Annotated[int, typer.Option(help="Stop after this epoch; `labelsieve resume` goes on without the study.")] = 10**9,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train a run with all judges beside it, and print how they rank."""
+    check_new("--table", table)
     config: Config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     run = going(out, config, resume=True)
     study = Study(run, table)

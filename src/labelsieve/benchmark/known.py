@@ -1,10 +1,14 @@
 """What a measurement must know of its data: true labels, pictures to test on. Where it does not, it says so before it begins."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Held
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.assemble import Rows
 
 
@@ -32,3 +36,13 @@ def held_pictures(rows: Rows) -> Held:
     if rows.test is None:
         raise ToolError("there are no test pictures to measure accuracy on; use data with a test or val split")
     return rows.test
+
+
+def check_same(path: Path, there: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """A `UsageError` where a file that is not made again was made of other data or with other settings."""
+    other = [name for name, value in asked.items() if name in there and there[name] != value]
+    if other:
+        name = other[0]
+        raise UsageError(
+            f"{path}: made with {name} {there[name]}, asked for is {asked[name]}; choose another --out, or move it away"
+        )

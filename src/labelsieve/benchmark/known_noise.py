@@ -18,9 +18,10 @@ import torch
 import typer
 
 from labelsieve.benchmark.against_cleanlab import peak_mib
-from labelsieve.benchmark.known import wrong_labels
+from labelsieve.benchmark.known import check_same, wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.benchmark.scores_study import Trail, Watch, write_arrays
+from labelsieve.data.noise_record import read_json
 from labelsieve.issues.reading import read_issues
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.estimate import estimate_noise
@@ -30,6 +31,7 @@ from labelsieve.runs.config import Config
 from labelsieve.runs.run import Run
 from labelsieve.runs.train import begin, drive
 from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.new_file import check_new
 
 
 class Noted:
@@ -105,25 +107,30 @@ def slim(trail: Trail) -> dict[str, np.ndarray]:
 
 def main(
     data: Annotated[str, typer.Argument(help="As for `labelsieve train`.")],
-    out: Annotated[Path, typer.Option(help="The JSON file to write; one that is there is not trained again.")],
+    out: Annotated[Path, typer.Option(help="The JSON file to write; one of the same settings is not trained again.")],
     noise: Annotated[str, typer.Option(help="Wrong labels to make on purpose.")] = "none",
     seed: Annotated[int, typer.Option(help="Of weights, order, views and noise.")] = 0,
     limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
     method: Annotated[str | None, typer.Option(help="As for `labelsieve train`.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
-    trail: Annotated[Path | None, typer.Option(help="Also keep what every epoch said, as npz.")] = None,
-    evidence: Annotated[Path | None, typer.Option(help="Also keep the features after the warm-up, as npz.")] = None,
+    trail: Annotated[Path | None, typer.Option(help="Also keep what every epoch said: a new npz.")] = None,
+    evidence: Annotated[Path | None, typer.Option(help="Also keep the features after the warm-up: a new npz.")] = None,
 ) -> None:
     """Train once and write down what came of it."""
     from labelsieve.runs.resolve import resolve
 
-    if out.exists():
-        return
     options = {"data.noise": noise, "seed": seed, "data.limit": limit, "method": method}
     config = resolve(data, options=options, settings=settings or ())
-    torch.set_num_threads(1)
     said = {"data": data.partition(":")[0], "noise": noise, "seed": seed, "limit": limit, "method": config.method}
-    facts = said | {"settings": list(settings or ())} | trained(config, trail, evidence)
+    said |= {"settings": list(settings or ())}
+    if out.exists():
+        there = read_json(out)
+        check_same(out, there if isinstance(there, dict) else {}, said)
+        return
+    check_new("--trail", trail)
+    check_new("--evidence", evidence)
+    torch.set_num_threads(1)
+    facts = said | trained(config, trail, evidence)
     atomic.write_text(out, json.dumps(facts) + "\n")
 
 

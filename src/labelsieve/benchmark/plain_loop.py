@@ -24,13 +24,25 @@ from labelsieve import nets
 from labelsieve.benchmark.known import check_some_wrong, held_pictures, right_labels
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.runs.assemble import Rows, recipe_for, rows_for
-from labelsieve.runs.config import Config
+from labelsieve.runs.assemble import Rows, prior_for, recipe_for, rows_for
+from labelsieve.runs.config import Config, value_at
 from labelsieve.runs.resolve import resolve
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.new_file import check_new
 
 COLUMNS = ("epoch", "accuracy", "accuracy_1", "accuracy_2", "cross_entropy", "X_1", "X_2", "precision", "auc")
+# What a run would do by these settings, this loop does not: only so it goes the way of a run of the same settings.
+ONLY: dict[str, Any] = {"training.train_unlabelled": True, "training.epoch_batches": 0, "training.norm_devices": 1}
+ONLY |= {"cleaning.mixture_range": "all", "cleaning.least_clean": (None, 0.0), "training.mixed": (None, True)}
+
+
+def check_heeded(config: Config) -> None:
+    """A `UsageError` for a setting that would make a run, and not this loop, go another way."""
+    for key, value in ONLY.items():
+        known, found = value if isinstance(value, tuple) else (value,), value_at(config, key)
+        if found not in known:
+            raise UsageError(f"{key} is {found}, and the plain loop does as if it were {known[-1]}; set it so in both")
 
 
 class PlainLoop:
@@ -39,6 +51,7 @@ class PlainLoop:
     def __init__(self, config: Config, rows: Rows) -> None:
         if rows.data.are_vectors:
             raise ToolError(f"{config.data.source}: these are vectors; the plain loop takes pictures")
+        check_heeded(config)
         check_some_wrong(rows)
         self.right, held = right_labels(rows).numpy(), held_pictures(rows)
         self.config, self.recipe, self.device = config, recipe_for(config), choose_device(config.device)
@@ -56,6 +69,7 @@ class PlainLoop:
         self.optimisers = [
             torch.optim.SGD(net.parameters(), lr=r.lr, momentum=r.momentum, weight_decay=r.weight_decay) for net in self.nets
         ]
+        self.prior = prior_for(config, rows.data).to(self.device)
         self.losses: list[list[Tensor]] = [[], []]
 
     def plain(self, pictures: Tensor) -> Tensor:
@@ -97,7 +111,10 @@ class PlainLoop:
         batches = self.shuffled(torch.arange(len(self.labels), device=self.device), self.recipe.warmup_batch)
         total = torch.zeros((), device=self.device)
         for rows in batches:
-            loss = F.cross_entropy(self.logits(r, self.view(rows)), self.labels[rows])
+            logits = self.logits(r, self.view(rows))
+            loss = F.cross_entropy(logits, self.labels[rows])
+            if self.recipe.entropy_penalty:
+                loss = loss + (logits.softmax(1) * logits.log_softmax(1)).sum(1).mean()
             self.step(r, loss)
             total += loss.detach()
         return float(total) / len(batches)
@@ -139,7 +156,7 @@ class PlainLoop:
             fit_x = -(F.log_softmax(logits[:cut], 1) * targets[:cut]).sum(1).mean()
             fit_u = ((logits[cut:].softmax(1) - targets[cut:]) ** 2).mean()
             mean = logits.softmax(1).mean(0)
-            penalty = (torch.log(1 / self.classes / mean) / self.classes).sum()
+            penalty = recipe.prior_weight * torch.xlogy(self.prior, self.prior / mean).sum()
             grown = np.clip((epoch + number / len(batches) - recipe.warmup) / max(recipe.ramp_epochs, 1e-9), 0, 1)
             self.step(r, fit_x + recipe.lambda_u * float(grown) * fit_u + penalty)
 
@@ -180,7 +197,7 @@ class PlainLoop:
 
 def main(
     data: Annotated[str, typer.Argument(help="As for `labelsieve train`: pictures, true labels known, with a test set.")],
-    table: Annotated[Path, typer.Option(help="Where to write every epoch's measures, as CSV.")],
+    table: Annotated[Path, typer.Option(help="The CSV file to write, every epoch's measures; it must not exist.")],
     until: Annotated[int, typer.Option(help="Stop after so many epochs.")],
     preset: Annotated[str | None, typer.Option(help="A named group of settings.")] = None,
     noise: Annotated[str | None, typer.Option(help="Wrong labels to make on purpose.")] = None,
@@ -188,12 +205,11 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train without the engine, and print every epoch."""
-    if table.exists():
-        raise UsageError(f"{table}: it is there already; choose another name for the table")
+    check_new("--table", table)
     options = {"data.noise": noise, "seed": seed, "method": "dividemix", "cleaner": "gmm-agn"}
     config = resolve(data, named=preset, options=options, settings=settings or ())
     loop = PlainLoop(config, rows_for(config))
-    with table.open("w", newline="", encoding="utf-8") as file:
+    with table.open("x", newline="", encoding="utf-8") as file:
         rows = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         rows.writeheader()
         for row in loop.epochs(until):

@@ -2,9 +2,10 @@
 
 `python -m labelsieve.benchmark.scores_study DATA --noise SPEC --out DIR` trains with noise made on purpose, keeps what both
 networks and their prototypes said after every epoch (`trail-*.npz`), and ranks every candidate by average precision.
-A trail that is there is not trained again. The test set is not looked at.
+A trail that is there is not trained again; one of other data or settings is refused. The test set is not looked at.
 """
 
+import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 import typer
 
-from labelsieve.benchmark.known import wrong_labels
+from labelsieve.benchmark.known import check_same, check_some_wrong, wrong_labels
 from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
@@ -154,15 +155,21 @@ def trained(path: Path, data: str, noise: str, seed: int, limit: int | None, set
     from labelsieve.runs.resolve import resolve
     from labelsieve.runs.train import begin, drive
 
+    made = {"data": data.partition(":")[0], "noise": noise, "seed": seed, "limit": limit, "settings": list(settings)}
     if not path.exists():
         options = {"data.noise": noise, "seed": seed, "data.limit": limit}
         with tempfile.TemporaryDirectory() as folder:
             run = begin(Path(folder) / "run", resolve(data, options=options, settings=settings))
+            check_some_wrong(run.rows)
             watch = Watch(run, time.perf_counter)
             for _ in drive(run, watch=watch):
                 pass
-        write_arrays(path, vars(watch.trail()))
-    return Trail(**read_npz(path))
+        write_arrays(path, vars(watch.trail()) | {"made": np.array(json.dumps(made))})
+    arrays = read_npz(path)
+    before = arrays.pop("made", None)  # trails of before do not say it
+    if before is not None:
+        check_same(path, json.loads(str(before)), made)
+    return Trail(**arrays)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

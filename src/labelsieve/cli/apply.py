@@ -87,5 +87,7 @@ def apply(
     counts = ", ".join(f"{done.actions.get(name, 0)} {words}" for name, words in (("relabel", "relabelled"), ("drop", "dropped")))
     for note in done.notes:
         console.print(f"note: {note}")
+    for caution in done.cautions:
+        console.print(f"caution: {caution}", style="yellow")
     console.print(f"{counts}, {done.left} samples left: {done.out}")
     console.print(f"what changed and why: {done.changes}")

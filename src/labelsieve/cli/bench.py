@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labelsieve.cli.figures_file import check_json, write_json
+from labelsieve.cli.figures_file import write_json
 from labelsieve.cli.picture_options import Settings
+from labelsieve.terminal.new_file import check_new
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,7 +35,7 @@ def bench(
 ) -> None:
     """Measure ceiling, whole epoch and parts on made pictures of CIFAR's shape, half of them labelled."""
     began = time.perf_counter()
-    check_json(json_file)
+    check_new("--json", json_file)
     if profile is not None:
         say_profile(profile, device, network, samples, settings, json_file)
         return

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from labelsieve.cli.figures_file import check_json, write_json
+from labelsieve.cli.figures_file import write_json
 from labelsieve.cli.picture_options import Settings
+from labelsieve.terminal.new_file import check_new
 
 
 def bench_cleanlab(
@@ -30,7 +31,7 @@ def bench_cleanlab(
     from labelsieve.runs.resolve import resolve
     from labelsieve.terminal.console import console
 
-    check_json(json_file)
+    check_new("--json", json_file)
     options = {"data.limit": limit, "network": network, "training.epochs": epochs, "device": device}
     planned = [
         (spec, resolve(data, options=options | {"data.noise": spec, "seed": seed}, settings=settings or ()))

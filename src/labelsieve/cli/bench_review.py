@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from labelsieve.cli.figures_file import check_json, write_json
+from labelsieve.cli.figures_file import write_json
 from labelsieve.cli.picture_options import Settings
+from labelsieve.terminal.new_file import check_new
 
 HEADS = {"left_suggested": "left, suggestions followed", "accuracy": "accuracy, %"}
 
@@ -34,7 +35,7 @@ def bench_review(
     from labelsieve.runs.resolve import resolve
     from labelsieve.terminal.console import console
 
-    check_json(json_file)
+    check_new("--json", json_file)
     plans = [decisions_of(text) for text in plan or ["200,200", "400"]]
     rows: list[dict[str, Any]] = []
     for spec in noise or ["none"]:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Run folders; the first is what the others are held against.")],
-    out: Annotated[Path | None, typer.Option(help="Also write a page with curves: FILE.html.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Also write a page with curves, FILE.html; or the numbers as a table, FILE.csv, which must not exist."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -21,14 +24,21 @@ def compare(
     from labelsieve.cli.report import refuse_other_files
     from labelsieve.reproduce.compare import compare_runs, differing_settings
     from labelsieve.reproduce.compare_page import compare_page
+    from labelsieve.reproduce.compare_table import compare_csv
     from labelsieve.runs import atomic
     from labelsieve.terminal.console import console
+    from labelsieve.terminal.new_file import check_new
 
-    if out is not None:
+    as_table = out is not None and out.suffix.lower() == ".csv"
+    if as_table:
+        check_new("--out", out)
+    elif out is not None:
         refuse_other_files(out)
     found = compare_runs(runs, seed)
     settings = differing_settings(found)
-    if out is not None:
+    if out is not None and as_table:
+        atomic.write_new_text(out, compare_csv(found))
+    elif out is not None:
         atomic.write_text(out, compare_page(found))
     if as_json:
         typer.echo(json.dumps({"runs": [_facts(run) for run in found], "settings_that_differ": settings}))
@@ -39,7 +49,7 @@ def compare(
     for key, values in settings.items():
         console.print(f"  {key}: {' | '.join(values)}")
     if out is not None:
-        console.print(f"page: {out}")
+        console.print(f"{'table' if as_table else 'page'}: {out}")
 
 
 def _facts(run: "Compared") -> dict[str, Any]:

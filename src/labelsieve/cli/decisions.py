@@ -41,7 +41,8 @@ def decisions(
         console.print(f"decisions on {export_decisions(run, to, out):,} samples: {out}")
     elif source is not None:
         new, rows = import_decisions(run, source, reviewer or user(), now())
-        console.print(f"{source}: {rows:,} decisions, {new:,} of them new; the rest stood already")
+        rest = "" if new == rows else "; the rest stood already"
+        console.print(f"{source}: {rows:,} decision{'' if rows == 1 else 's'}, {new:,} of them new{rest}")
     else:
         say_decisions(run)
 

@@ -24,6 +24,18 @@ def doctor() -> None:
     table.add_row("cores", f"{usable_cores()} usable, torch uses {torch.get_num_threads()} threads")
     for extra, packages in EXTRAS.items():
         missing = [name for name in packages if installed(name) is None]
+        broken = [] if missing else [why for name in packages if (why := _fails(name))]
         state = f'not installed ({", ".join(missing)} missing): pip install "labelsieve[{extra}]"' if missing else "installed"
-        table.add_row(f"extra {extra}", state)
+        table.add_row(f"extra {extra}", f"installed, and cannot be imported ({broken[0]}); install it anew" if broken else state)
     console.print(table)
+
+
+def _fails(name: str) -> str:
+    """Why a package cannot be imported, or "": one that was compiled beside another version of torch is there and of no use."""
+    from importlib import import_module
+
+    try:
+        import_module(name)
+    except Exception as error:  # a package may fail in any way
+        return f"{name}: {' '.join(str(error).split())[:120]}"
+    return ""

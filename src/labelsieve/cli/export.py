@@ -11,10 +11,12 @@ def export(
     to: Annotated[str, typer.Option(help="onnx, torch-export, cleanlab, fiftyone, labelstudio or huggingface.")],
     out: Annotated[Path | None, typer.Option(help="The folder to make; default: RUN/export/TARGET.")] = None,
     pixels: Annotated[str, typer.Option(help="Of a model's input: uint8 or float32, 0 to 255 either way.")] = "uint8",
+    data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
 ) -> None:
     """Hand RUN on to another program; a model is run and compared before it is kept."""
+    from labelsieve.data.sources import source_at
     from labelsieve.exports.export import export_run
     from labelsieve.terminal.console import console
 
-    done = export_run(run, to, out, pixels)
+    done = export_run(run, to, out, pixels, source_at(data) if data else None)
     console.print(f"{done.path}: {done.words}")

@@ -1,4 +1,4 @@
-"""`labelsieve inspect PATH`: what lies there, what is wrong with it, and what `train` would do."""
+"""`labelsieve inspect DATA`: what lies there, what is wrong with it, and what `train` would do."""
 
 import json
 from pathlib import Path
@@ -19,17 +19,23 @@ if TYPE_CHECKING:
 @reads_data("image_column", "label_column", "id_column", "root", "classes", "size", "encoding", "second_test")
 def inspect(
     data: Annotated[
-        str, typer.Argument(metavar="PATH", help="A folder, a table, a saved data set, arrays or vectors; clothing1m:PATH.")
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="As for `labelsieve train`: a folder, a table, a saved data set, arrays or vectors; or digits, cifar10:PATH, "
+            "cifar100:PATH, fashion-mnist[:PATH], clothing1m:PATH, webvision:PATH.",
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     *,
     said: Said,
     noise: Annotated[
-        str | None, typer.Option(help="Check labels for a known set: file:FILE or cifar-n:FILE:worse; says how many differ.")
+        str | None,
+        typer.Option(help="As for `labelsieve train`: says how many labels it would change, and whether a file of labels fits."),
     ] = None,
     device: Annotated[str, typer.Option(help="The device that training would use: auto, cpu, cuda.")] = "auto",
 ) -> None:
-    """Look at every picture at PATH: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
+    """Look at every sample of DATA: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
     from dataclasses import replace
 
     from rich.console import Console
@@ -55,7 +61,7 @@ def inspect(
         return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)
-    changed = {} if noise is None else labels_changed(data, noise)
+    changed = {} if noise is None else labels_changed(data, noise, options)
     choice, batch, mixing = would_train(path, found, noise, cuda)
     if as_json:
         training = {"network": choice.name, "network_why": choice.why, "batch": batch} | mixing
@@ -113,11 +119,11 @@ def say_web_set(name: str, place: str, options: "PictureOptions", noise: str | N
         raise ToolError(f"{place}: {what}; {found.title} is only partly there: unpack the rest of its official files")
 
 
-def labels_changed(data: str, noise: str) -> dict[str, int]:
+def labels_changed(data: str, noise: str, options: "PictureOptions") -> dict[str, int]:
     """How many labels a noise changes; a file of labels that does not fit the data is an error."""
     from labelsieve.data.noise import inject
-    from labelsieve.data.sources import open_data, source_at
+    from labelsieve.data.sources import open_source, source_at
 
-    found = open_data(source_at(data))
+    found = open_source(source_at(data, options), options).collection
     made = inject(noise, found.train.labels, len(found.train.classes), 0, groups=found.groups, name=found.name)
     return {"labels_changed": int(made.flipped.sum())}

@@ -10,6 +10,10 @@ from typing import Annotated, Any
 import typer
 
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its key; repeatable.")]
+DataSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any setting of data by its key, pictures.*; repeatable."),
+]
 
 OPTIONS: dict[str, Any] = {
     "image_column": Annotated[str | None, typer.Option(help="A table's column of picture paths; found by usual names.")],
@@ -58,9 +62,9 @@ class Said:
         return said
 
 
-def reads_data(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def reads_data(*names: str, settings: Any = DataSettings) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a verb the named `OPTIONS` and `--set` in place of its keyword `said`, which receives what they say."""
-    kinds = {name: OPTIONS[name] for name in names} | {"settings": Settings}
+    kinds = {name: OPTIONS[name] for name in names} | {"settings": settings}
     defaults = {name: False if kind.__origin__ is bool else None for name, kind in kinds.items()}
     only = inspect.Parameter.KEYWORD_ONLY
     shared = [inspect.Parameter(name, only, default=defaults[name], annotation=kind) for name, kind in kinds.items()]

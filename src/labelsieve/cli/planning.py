@@ -12,7 +12,7 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Cell, Job, Table, chosen
 from labelsieve.reproduce.plan import fit
-from labelsieve.reproduce.speed import H200, TINY, Speed, from_bench, from_runs, measured_here, phases, total
+from labelsieve.reproduce.speed import H200, TINY, Speed, from_bench, from_runs, measured_here, network_of, phases, total
 from labelsieve.reproduce.sweep import read_sweep, refuse_other_sweep
 from labelsieve.reproduce.tasks import NEEDS_PATH, Places, Settings, Task, lacks, tasks_for
 from labelsieve.runs.lengths import epochs_of
@@ -160,9 +160,9 @@ def speeds_for(asked: Asked, tasks: Sequence[Task]) -> list[Speed]:
     cuda = choose_device(asked.device or "auto").type == "cuda"
     if not asked.budget or cuda:
         found.append(H200)
-    unknown = [task for task in tasks if task.job.source in TINY and not any(speed.fits(task.job) for speed in found)]
-    for network in dict.fromkeys(task.config.network for task in unknown):
-        one = next(task for task in unknown if task.config.network == network)
+    unknown = [task for task in tasks if task.job.source in TINY and not any(speed.fits(task) for speed in found)]
+    for network in dict.fromkeys(map(network_of, unknown)):
+        one = next(task for task in unknown if network_of(task) == network)
         console.print(f"measuring the speed of {network} here, for some seconds")
         found.append(measured_here(one, asked.device))
     return found
@@ -200,7 +200,7 @@ def say_time(plan: Planned) -> None:
     console.print("\ntime, where runs that differ only in the cleaner share one warm-up:")
     console.print(grid)
     unknown = [task.job.name for task in plan.tasks if seconds[task.name] is None]
-    used = dict.fromkeys(next((s.source for s in plan.speeds if s.fits(task.job)), "") for task in plan.tasks)
+    used = dict.fromkeys(next((s.source for s in plan.speeds if s.fits(task)), "") for task in plan.tasks)
     if any(used):
         console.print(
             f"together about {say_duration(whole)}, from the speed of: {'; '.join(source for source in used if source)}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelsieve.cli.picture_options import OPTIONS, Said, reads_data
+from labelsieve.cli.picture_options import OPTIONS, Said, Settings, reads_data
 
 if TYPE_CHECKING:
     from labelsieve.runs.config import Config
@@ -17,7 +17,7 @@ TimeLimit = Annotated[
 ]
 
 
-@reads_data(*OPTIONS)
+@reads_data(*OPTIONS, settings=Settings)
 def train(
     data: Annotated[
         str | None,
@@ -89,6 +89,7 @@ def train(
     began = time.monotonic()
     from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
+    from labelsieve.runs.presets import crossed_keys
     from labelsieve.runs.resolve import parse_settings
     from labelsieve.runs.validate import unheeded
     from labelsieve.terminal.console import console
@@ -115,7 +116,8 @@ def train(
         "engine.deterministic": deterministic or None,
     }
     config = config_for(data, decisions, preset, options, said.settings)
-    unread = unheeded(config, parse_settings(said.settings))
+    told = parse_settings(said.settings).keys() | (crossed_keys(preset) if preset else set())
+    unread = unheeded(config, told)
     if unread:
         console.print(f"{'# ' if dry_run else ''}note: {unread}", style="yellow")
     if dry_run:

@@ -6,6 +6,7 @@ Hashes are SHA-256 over the labels as little-endian int64, so they name a labell
 import hashlib
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +70,17 @@ def load(path: Path | str) -> Noise:
     if flipped.dtype != np.bool_ or flipped.shape != tuple(labels.shape):
         raise ToolError(f"{place}: flipped is {flipped.dtype} {flipped.shape}, not bool ({len(labels)},); make it again")
     return Noise(labels, str(arrays["spec"]), int(arrays["seed"]), torch.from_numpy(flipped), str(arrays["sha256"]))
+
+
+def made_as(spec: str) -> str:
+    """What noise `file:FILE` holds, where labelsieve wrote the file: `sym:0.9`. Others, and files that cannot be read, stay."""
+    seen: set[str] = set()
+    while spec.startswith("file:") and spec not in seen:
+        seen.add(spec)
+        path = Path(spec.removeprefix("file:")).expanduser()
+        with suppress(ToolError):  # whoever reads its labels says it
+            spec = str(read_npz(path).get("spec", spec)) if path.suffix == ".npz" else spec
+    return spec
 
 
 def read_labels(path: Path, original: Tensor, classes: int) -> Tensor:

@@ -18,7 +18,7 @@ from labelsieve.data.digits import load_digits
 from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
-from labelsieve.data.noisy_data import MEMORY, Collection, Loaded, Truth
+from labelsieve.data.noisy_data import MEMORY, Collection, Held, Loaded, Truth
 from labelsieve.data.pictures.opening import Check, Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
@@ -105,6 +105,12 @@ def open_own(
     return open_pictures(place, options, progress, tell, layout, choose, check)
 
 
+def open_source(spec: str, options: PictureOptions) -> Opened | Loaded:
+    """The user's own data or a known set, read as `options` say."""
+    is_own = spec.partition(":")[0] in OWN
+    return open_own(spec, options) if is_own else load_data(spec, options.skip_unlabelled, options.white)
+
+
 def open_data(spec: str, limit: int | None = None) -> Collection:
     """The collection that `spec` names; with `limit`, a fixed choice, by class, of so many training rows.
 
@@ -119,8 +125,8 @@ def load_data(spec: str, skip_unlabelled: bool = False, white: int | None = None
     name, colon, path = spec.partition(":")
     if spec == MEMORY:
         raise UsageError(
-            "the data of this run were in a program's memory and are in no file; name a file of them with --data, where the verb "
-            "takes it, or go on in Python: the same fit with the same run_dir"
+            "the data of this run were in a program's memory and are in no file; name a file of them, with `ids` as in "
+            "issues.csv, by --data, where the verb takes it, or go on in Python: the same fit with the same run_dir"
         )
     if name not in SOURCES:
         raise UsageError(f'unknown data "{name}"{suggest(name, SOURCES)}; the forms are {", ".join(FORMS.values())}')
@@ -155,11 +161,15 @@ def limited(collection: Collection, limit: int) -> Collection:
 
 def tested_on(collection: Collection, limit: int) -> Collection:
     """The collection with `limit` of its test pictures, a fixed choice by class; without test pictures, as it is."""
-    held = collection.test
-    if held is None or limit >= len(held.labels):
-        return collection
+    return collection if collection.test is None else replace(collection, test=some_held(collection.test, limit))
+
+
+def some_held(held: Held, limit: int) -> Held:
+    """`limit` of the pictures, always the same ones of the same set."""
+    if limit >= len(held.labels):
+        return held
     present = len(held.labels.unique())
     if limit < present:
         raise UsageError(f"a limit of {limit} cannot hold {present} classes of test pictures; give one for each")
     rows = torch.from_numpy(stratified_rows(held.labels.numpy(), limit, Draws(SUBSET_STREAM, SUBSET_SEED)))
-    return replace(collection, test=replace(held, images=held.images[rows], labels=held.labels[rows]))
+    return replace(held, images=held.images[rows], labels=held.labels[rows])

@@ -41,16 +41,16 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
             f"{samples} samples are few: do not trust estimates of the noise, and check every suggestion "
             f"by eye (from about {FEW_SAMPLES} on it gets better)"
         )
-    if samples > OFTEN and len(counts) > samples / 2:
+    if single_samples(counts):
         yield (
-            f"{len(counts):,} classes for {samples:,} samples: are these labels? Choose another column with "
-            f"{FLAGS['label_column']} where they are numbers or names of single samples"
+            f"{len(counts):,} classes for {samples:,} samples: are these labels? Choose another column where they are numbers "
+            f"or names of single samples (of a table, {FLAGS['label_column']})"
         )
     few = sum(count < FEW_OF_CLASS for count in counts.values())
     if few == len(counts) and few >= MANY_CLASSES:
         yield (
             f"all {few} classes have fewer than {FEW_OF_CLASS} samples: expect a ranking that is better than chance, not "
-            f"more; fewer classes or a pretrained network (--pretrained) would help"
+            f"more; fewer classes or a pretrained network would help (`train --pretrained`)"
         )
     elif few:
         have = "class has" if few == 1 else "classes have"
@@ -62,6 +62,12 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
         yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one{_unlike(one, other)}; if so, write them alike"
     yield from _stand_ins(counts)
     yield from formulas(counts, "class")
+
+
+def single_samples(counts: Mapping[str, int]) -> bool:
+    """Are most classes of one sample alone, so that labels are rather names of samples, and no neighbour can confirm one?"""
+    samples = sum(counts.values())
+    return samples > OFTEN and sum(map(bool, counts.values())) > samples / 2
 
 
 def computed(name: str) -> bool:

@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from labelsieve.decisions.decision import Decision, parse
-from labelsieve.decisions.locks import hold
 from labelsieve.disk import flush
 from labelsieve.errors import ToolError
+from labelsieve.locks import hold
 
 NAME = "decisions.jsonl"
 

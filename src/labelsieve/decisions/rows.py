@@ -20,5 +20,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
             if missing:
                 raise ToolError(f'{path}: the column "{missing[0]}" is missing; decisions have the columns id, action and label')
             return list(reader)
+    except FileNotFoundError:
+        raise ToolError(f"{path}: no such file; check the path") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ToolError(f"{path}: cannot be read ({error}); decisions are a CSV in UTF-8 with id, action and label") from None

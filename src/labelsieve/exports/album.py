@@ -14,6 +14,7 @@ from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
+from labelsieve.runs.moved import to_look_at
 
 
 class Album:
@@ -82,7 +83,7 @@ class Album:
     @cached_property
     def _opened(self) -> tuple[np.ndarray, dict[str, int]]:
         """The data as they are now, (M, C, H, W), and where each id is."""
-        data = rows_for(self.config).data
+        data = rows_for(to_look_at(self.config)).data
         if data.images.ndim != 4:
             raise ToolError(f"{self.config.data.source}: these are vectors, which have no pictures to show; use --to cleanlab")
         return data.images.numpy(), {name: row for row, name in enumerate(data.ids)}

@@ -19,6 +19,7 @@ from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.model import Model, load_model
+from labelsieve.runs.moved import moved_to, to_look_at
 from labelsieve.runs.own import check_place
 
 MODELS: dict[str, Callable[[Model, Tensor, Path], model_files.Checked]] = {
@@ -43,14 +44,17 @@ class Exported:
     words: str
 
 
-def export_run(path: Path, target: str, out: Path | None = None, pixels: str = "uint8") -> Exported:
-    """Write what `target` wants into a new folder: `out`, or export/TARGET in the run folder."""
+def export_run(path: Path, target: str, out: Path | None = None, pixels: str = "uint8", source: str | None = None) -> Exported:
+    """Write what `target` wants into a new folder: `out`, or export/TARGET in the run folder.
+
+    `source` says where the data are now.
+    """
     if target not in TARGETS:
         raise UsageError(f'"{target}" is not a target{suggest(target, TARGETS)}; there are: {", ".join(TARGETS)}')
     if pixels not in PIXELS:
         raise UsageError(f'pixels are uint8 or float32, not "{pixels}"{suggest(pixels, PIXELS)}')
     folder = RunFolder.open(path)
-    config = folder.read_config()
+    config = folder.read_config() if source is None else moved_to(folder.read_config(), source)
     out = out or path / "export" / target
     if out.exists() or out.is_symlink():
         raise UsageError(f"{out}: it exists, and nothing is overwritten; choose another --out or remove it")
@@ -87,7 +91,7 @@ def _export_model(config: Config, model: Model, target: str, out: Path, pixels: 
 def sample_pictures(config: Config, model: Model, kind: torch.dtype) -> tuple[Tensor, str]:
     """Some of the run's own samples, or made ones where its data cannot be opened here; and which of them, in words."""
     try:
-        images = rows_for(config).data.images
+        images = rows_for(to_look_at(config)).data.images
         chosen = images[torch.linspace(0, len(images) - 1, min(SAMPLES, len(images))).long()]
         which = "samples of the run's data"
     except ToolError:
@@ -99,7 +103,7 @@ def sample_pictures(config: Config, model: Model, kind: torch.dtype) -> tuple[Te
 
 def _probabilities(path: Path, config: Config, ids: Sequence[str]) -> np.ndarray:
     """Mean softmax (N, K) of the run's networks on the rows they were trained on, in the order of `ids` (N,)."""
-    data = rows_for(config).data
+    data = rows_for(to_look_at(config)).data
     place = {name: row for row, name in enumerate(data.ids)}
     gone = [name for name in ids if name not in place]
     if gone:

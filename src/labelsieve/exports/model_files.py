@@ -1,5 +1,6 @@
 """A run's networks for other runtimes: a `Model` goes in; a file that was loaded back and gave the same answers comes out."""
 
+import io
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -74,7 +75,9 @@ def torch_export_file(model: Model, samples: Tensor, folder: Path) -> Checked:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         shapes = {"pixels": {0: torch.export.Dim("batch")}}
-        torch.export.save(torch.export.export(ensemble(model), (samples[:2],), dynamic_shapes=shapes), path)
+        content = io.BytesIO()  # torch's own writer ends the whole process where the disk is full
+        torch.export.save(torch.export.export(ensemble(model), (samples[:2],), dynamic_shapes=shapes), content)
+        path.write_bytes(content.getbuffer())
         loaded = torch.export.load(path).module()
     return _checked(model, samples, path, loaded)
 

@@ -25,6 +25,10 @@ LIMITED = (
     "neighbours of each sample say of its label at the end, and only the most suspicious so many are listed. Not all of these "
     "are wrong: what to expect of the list is half way between a perfect order and none among the labels that are contradicted."
 )
+BY_THE_RUN = (
+    "Wrong labels left are what each run estimated itself, when it ended. The page of a review counts people's answers in, "
+    "among labels that nobody has decided yet: another number."
+)
 NORMAL = 1.96  # a normal variable leaves this many deviations once in twenty times
 MAJORITY = 0.5
 VAGUE = 0.1  # an interval of so many points says more than the estimate inside it
@@ -140,6 +144,6 @@ def expected_yield(found: Chances, order: np.ndarray, points: int = 200) -> Yiel
     wide = NORMAL * np.sqrt((listed.wrong * (1 - listed.wrong)).cumsum())
     checked = np.arange(1, count + 1)
     low, high = np.clip(said.min(0) - wide, 0, checked), np.clip(said.max(0) + wide, 0, checked)
-    places = np.unique(np.linspace(0, count - 1, min(points, count)).round().astype(int))
+    places = np.linspace(0, count - 1, min(points, count)).round().astype(int)
     lines = [np.append(0.0, line[places]) for line in (checked, expected, low, high)]
     return Yield(*lines)

@@ -65,7 +65,7 @@ def verdicts(
     decided = decisions or {}
     _check_ids(decided, columns["id"])
     follow = decisions is None if follow is None else follow
-    found = []
+    found, known = [], set(classes)
     for row, name in enumerate(columns["id"]):
         if name in decided:
             _check_kept(name, decided[name], columns["given_label"][row])
@@ -75,7 +75,7 @@ def verdicts(
             label = None
         old = columns["given_label"][row]
         new = (label or columns["suggested_label"][row]) if action == RELABEL else None if action == DROP else old
-        if new is not None and new not in classes:
+        if new is not None and new not in known:
             raise ToolError(f'{name}: label "{new}" is not one of {len(classes)} classes{suggest(new, classes)}; correct it')
         found.append(Verdict(name, old, new, KEEP if new == old else action, why))
     return found
@@ -86,7 +86,7 @@ def _by_policy(columns: Columns, row: int, policy: Policy, follow: bool) -> tupl
         action = columns["action"][row] if follow else KEEP
         if action not in ACTIONS:
             raise ToolError(f'issues.csv: {columns["id"][row]}: unknown action "{action}"{suggest(action, ACTIONS)}; put it back')
-        return (action if action in (RELABEL, DROP) else KEEP), columns["reason"][row]
+        return action, columns["reason"][row]
     confidence, score = columns["suggested_confidence"][row], columns["label_score"][row]
     if policy.relabel_above is not None and columns["is_label_issue"][row] and confidence > policy.relabel_above:
         return RELABEL, f"suggested with confidence {confidence:.3f}, above {policy.relabel_above:g}. {columns['reason'][row]}"

@@ -1,10 +1,13 @@
 """An issues.csv goes in, its columns come out, typed; and the same as Parquet, where pyarrow is installed. Needs no torch."""
 
 import csv
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,41 +15,76 @@ from labelsieve.errors import ToolError
 from labelsieve.issues.table import ADDED, COLUMNS
 
 Columns = dict[str, list[Any]]
+BLOCK = 10_000  # rows in one go: a million of them as texts would take gigabytes
+OWN_TEXTS = ("id", "path", "reason")  # other texts are the same few words in all rows
 
 
 def read_issues(path: Path) -> Columns:
     """Every column of COLUMNS, a list each, in the file's order; an empty number is NaN. Columns more are left alone."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    found: Columns = {name: [] for name in COLUMNS}
+    words: dict[str, str] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in COLUMNS if name not in (*(reader.fieldnames or ()), *ADDED)]
+            reader = csv.reader(file)
+            places = {name: place for place, name in enumerate(next(reader, []))}
+            missing = [name for name in COLUMNS if name not in (*places, *ADDED)]
             if missing:
                 raise ToolError(
                     f'{path}: the column "{missing[0]}" is missing; the file was made by an older labelsieve or changed by hand: '
                     f"put it back, or repeat the run"
                 )
-            rows = list(reader)
+            while lines := list(islice(reader, BLOCK)):
+                _take([line for line in lines if line], places, found, words, path)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ToolError(f"{path}: cannot be read ({error}); put it back, or repeat the run") from None
-    return {
-        name: [_typed(row.get(name, ADDED.get(name)), kind, name, n, path) for n, row in enumerate(rows, 1)]
-        for name, kind in COLUMNS.items()
-    }
+    return found
 
 
-def _typed(text: str | None, kind: type, name: str, row: int, path: Path) -> Any:
-    if text is not None:
-        if kind is str:
-            return text
-        if kind is bool and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if kind is float:
-            try:
-                return float(text) if text else float("nan")
-            except ValueError:
-                pass
-    raise ToolError(f'{path}: row {row}: "{name}" is {text!r}; the file was changed by hand or damaged: put it back')
+def _take(rows: Sequence[Sequence[str]], places: Mapping[str, int], found: Columns, words: dict[str, str], path: Path) -> None:
+    """Put some rows below those that were found before."""
+    before = len(found["id"])
+    for name, kind in COLUMNS.items():
+        cells = _cells(rows, name, places)
+        try:
+            found[name] += _typed(cells, kind, None if name in OWN_TEXTS else words)
+        except ValueError:
+            row, cell = next((row, cell) for row, cell in enumerate(cells, before + 1) if not _is_typed(cell, kind))
+            raise ToolError(
+                f'{path}: row {row}: "{name}" is {cell!r}; the file was changed by hand or damaged: put it back'
+            ) from None
+
+
+def _cells(rows: Sequence[Sequence[str]], name: str, places: Mapping[str, int]) -> list[str | None]:
+    """A column of some rows; None where a row ends before it."""
+    if name not in places:
+        return [ADDED[name]] * len(rows)
+    place = places[name]
+    try:
+        return list(map(itemgetter(place), rows))
+    except IndexError:
+        return [row[place] if place < len(row) else None for row in rows]
+
+
+def _typed(cells: Sequence[Any], kind: type, words: dict[str, str] | None) -> list[Any]:
+    """The cells as values of that kind, with `words` equal texts as one; a `ValueError` where one is no such value."""
+    if None in cells:
+        raise ValueError
+    if kind is float:
+        return [float(text) if text else math.nan for text in cells]
+    if kind is bool:
+        flags = [text.lower() for text in cells]
+        if not {*flags} <= {"true", "false"}:
+            raise ValueError
+        return [flag == "true" for flag in flags]
+    return list(cells) if words is None else [words.setdefault(text, text) for text in cells]
+
+
+def _is_typed(cell: Any, kind: type) -> bool:
+    try:
+        return bool(_typed([cell], kind, None))
+    except ValueError:
+        return False
 
 
 def can_write_parquet() -> bool:

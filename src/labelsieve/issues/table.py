@@ -5,7 +5,8 @@ is the older name, kept for those who read it. `decided` is what a person did in
 relabel, unsure), or empty: the label of all but the unsure is settled, and none of these is an issue.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from labelsieve.decisions.decision import LABELLING as SETTLED
 from labelsieve.decisions.decision import UNSURE
 from labelsieve.issues import rules
-from labelsieve.issues.delimited import as_csv
+from labelsieve.issues.delimited import csv_lines
 
 # Column -> type, in the order of the file. Empty cells are numbers that are not known.
 COLUMNS: dict[str, type] = {
@@ -40,6 +41,7 @@ COLUMNS: dict[str, type] = {
     "predicted_label": str,
     "decided": str,
 }
+PIECE = 8192  # rows
 NOTHING = 5e-7  # what six decimals round to zero, and would write as -0.000000
 ADDED = {"decided": ""}  # columns that older files do not have, and what stands for them
 EVIDENCE = (
@@ -140,10 +142,11 @@ class LabelIssues:
         settled = np.array([action in SETTLED for action in decided], bool)
         return replace(self, decided=decided, is_issue=self.is_issue & ~settled)
 
-    def to_csv(self) -> str:
+    def csv_lines(self) -> Iterator[str]:
+        """issues.csv, line by line."""
         columns = self.columns()
-        texts = [[_text(value) for value in columns[name]] for name in COLUMNS]
-        return as_csv(list(COLUMNS), zip(*texts))
+        texts = [map(_text, columns[name]) for name in COLUMNS]
+        return csv_lines(list(COLUMNS), zip(*texts))
 
     def _known(self, name: str) -> np.ndarray:
         found = self.evidence.get(name)
@@ -153,7 +156,7 @@ class LabelIssues:
 def _text(value: Any) -> str:
     """Numbers with six decimals, empty where they are not finite."""
     if isinstance(value, float):
-        return (f"{value:.6f}" if abs(value) >= NOTHING else "0.000000") if np.isfinite(value) else ""
+        return (f"{value:.6f}" if abs(value) >= NOTHING else "0.000000") if math.isfinite(value) else ""
     return str(value)
 
 
@@ -180,9 +183,7 @@ def rank(
     predicted = probs.argmax(1)
     rows = np.arange(len(given))
     order = np.lexsort((probs[rows, given], score))
-    others = np.array(probs, np.float64)
-    others[rows, predicted] = -np.inf
-    second = others.argmax(1)
+    second = _second(probs, predicted)
     confidence = np.stack([probs[rows, predicted], probs[rows, second]], 1)
     agree = np.ones(len(given), bool) if agree is None else agree
     doubted = (score <= tau) & (predicted != given)
@@ -206,3 +207,14 @@ def rank(
         evidence or {},
         excused=~issues if most < 1 else None,
     )
+
+
+def _second(probs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """(N,) the likeliest class beside the `predicted` one. In pieces, for (N, K) may be large."""
+    found = np.zeros(len(predicted), np.int64)
+    for first in range(0, len(predicted), PIECE):
+        piece = slice(first, first + PIECE)
+        others = np.array(probs[piece], np.float64)
+        others[np.arange(len(others)), predicted[piece]] = -np.inf
+        found[piece] = others.argmax(1)
+    return found

@@ -17,7 +17,7 @@ from labelsieve.method.evidence import Evidence
 from labelsieve.method.learner import Learner
 from labelsieve.method.prototypes import PrototypeCleaner
 from labelsieve.method.recipe import Recipe
-from labelsieve.method.stages import Division, Engine, drawn, train, warm_up, weak_features
+from labelsieve.method.stages import Division, Engine, cleaner_draws, drawn, train, warm_up, weak_features
 
 PEERS = ((0, 1), (1, 0))
 BLOCK = 32_768  # rows that are judged in one go where the set is too large to be gathered whole
@@ -146,10 +146,16 @@ def stage_one(learners: Sequence[Learner], recipe: Recipe, epoch: int, engine: E
 def judge_all(learners: Sequence[Learner], engine: Engine, pinned: Tensor | None = None) -> Judged:
     """Every row, judged in blocks by what the cleaners have learnt from draws; evidence comes to the host, features halved."""
     whole: list[tuple[Tensor, ...]] = []
+    count = len(engine.given())
     for learner in learners:
-        blocks = torch.arange(len(engine.given())).split(BLOCK)
-        parts = [_judged_block(learner, engine.gather(learner, rows), at(pinned, rows)) for rows in blocks]
-        whole.append(tuple(torch.cat(column) for column in zip(*parts)))
+        columns: tuple[Tensor, ...] = ()
+        for rows in torch.arange(count).split(BLOCK):
+            parts = _judged_block(learner, engine.gather(learner, rows), at(pinned, rows))
+            # Filled block by block: blocks put together at the end would be there twice, gigabytes of features.
+            columns = columns or tuple(part.new_empty(count, *part.shape[1:]) for part in parts)
+            for column, part in zip(columns, parts):
+                column[rows[0] : rows[-1] + 1] = part
+        whole.append(columns)
     by_prototype = tuple(columns[5] for columns in whole if len(columns) > 5)
     return Judged(tuple(Evidence(*columns[:4]) for columns in whole), tuple(columns[4] for columns in whole), by_prototype)
 
@@ -182,13 +188,14 @@ def divide(
             continue
         teacher = peer if recipe.prototype_teacher == "peer" else r
         clean = taken(by_loss[teacher], recipe.mixture_threshold, pinned, recipe.least_clean)
-        # Prototypes that have learnt nothing yet have nothing to say: the first division is made after they did, always.
-        before = judge.judge(seen[r]) if recipe.judge_first and epoch > recipe.warmup else None
-        if recipe.prototype_views == "weak" and isinstance(judge, PrototypeCleaner):
-            judge.learn(seen[r], clean, weak_features(learners[r], recipe, epoch, engine, rows))
-        else:
-            judge.learn(seen[r], clean)
-        by_prototype += (pin(judge.judge(seen[r]) if before is None else before, pinned),)
+        with cleaner_draws(recipe, epoch, learners[r]):
+            # Prototypes that have learnt nothing yet have nothing to say: the first division is made after they did, always.
+            before = judge.judge(seen[r]) if recipe.judge_first and epoch > recipe.warmup else None
+            if recipe.prototype_views == "weak" and isinstance(judge, PrototypeCleaner):
+                judge.learn(seen[r], clean, weak_features(learners[r], recipe, epoch, engine, rows))
+            else:
+                judge.learn(seen[r], clean)
+            by_prototype += (pin(judge.judge(seen[r]) if before is None else before, pinned),)
     return seen, by_loss, by_prototype
 
 

@@ -46,7 +46,8 @@ class NoiseEstimate:
 
 def estimate_noise(seen: Sequence[Evidence], seed: int = 0) -> NoiseEstimate:
     """The mean over the networks; the interval reaches over all networks and cuts, widened by the sample's own uncertainty."""
-    found = [[wrong_shares(*votes(evidence, seed), evidence.classes, sure) for sure in SUREST] for evidence in seen]
+    voted = [(*votes(evidence, seed), evidence.classes) for evidence in seen]
+    found = [[wrong_shares(*one, sure) for sure in SUREST] for one in voted]
     middle = [by_cut[1] for by_cut in found]
     share = sum(each for each, _ in middle) / len(middle)
     all_shares = [each for by_cut in found for each, _ in by_cut]

@@ -6,7 +6,7 @@ whatever ran before it and whatever device runs it. `Engine` is how pictures and
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.method import streams
+from labelsieve.method.cleaners import ContrastiveCleaner, PrototypeCleaner
 from labelsieve.method.dropout import layers_drawing_from
 from labelsieve.method.evidence import Evidence
 from labelsieve.method.learner import Learner
@@ -180,6 +181,13 @@ def _inputs(
 
 def _stream(recipe: Recipe, epoch: int, learner: Learner, purpose: int, chunk: int = 0) -> torch.Generator:
     return streams.seeded(recipe.seed, purpose, epoch, learner.number, chunk)
+
+
+def cleaner_draws(recipe: Recipe, epoch: int, learner: Learner) -> AbstractContextManager[None]:
+    """Inside, a user's cleaner that draws from torch's own generator does so by epoch and network; ours never do."""
+    if type(learner.judge) in (PrototypeCleaner, ContrastiveCleaner):
+        return nullcontext()
+    return layers_drawing_from(_stream(recipe, epoch, learner, streams.CLEANER), learner.mean.device)
 
 
 def _layers_draw(recipe: Recipe, epoch: int, learner: Learner) -> AbstractContextManager[None]:

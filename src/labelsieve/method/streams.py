@@ -19,4 +19,4 @@ def seeded(seed: int, *key: int) -> torch.Generator:
 
 
 # What a draw is for. The numbers are part of every run's identity: never renumber, only add.
-WEIGHTS, PROTOTYPES, WARM_UP_ORDER, WARM_UP_VIEWS, PLAN, WEAK, STRONG, DRAW, LAYERS, WEAK_FEATURES = range(10)
+WEIGHTS, PROTOTYPES, WARM_UP_ORDER, WARM_UP_VIEWS, PLAN, WEAK, STRONG, DRAW, LAYERS, WEAK_FEATURES, CLEANER = range(11)

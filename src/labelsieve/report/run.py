@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from labelsieve.issues.estimate import BY_THE_RUN
 from labelsieve.report.canvas import NARROW, WIDE
 from labelsieve.report.charts import (
     MOST_MAPPED,
@@ -67,7 +68,7 @@ def _rounds(data: RunReport) -> str:
         "Each round trained on what people had decided before it: their labels taken as right, dropped samples left out. This "
         "page lists what is new or still in doubt."
     )
-    return paragraph(words) + table(header, rows)
+    return paragraph(words) + table(header, rows) + paragraph(BY_THE_RUN, "note")
 
 
 def _by_class(data: RunReport) -> str:

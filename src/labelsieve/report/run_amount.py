@@ -33,10 +33,10 @@ def _words(share: float, low: float, high: float) -> tuple[str, str]:
     return lead.replace(" %", "\u00a0%"), aside.replace(" to ", "\u00a0to\u00a0").replace(" %", "\u00a0%")
 
 
-def _figure(share: Share) -> str:
-    """The one to show large: the estimate, or its whole interval where that is wide."""
+def _figure(share: Share, decimals: int = 1) -> str:
+    """One figure alone: the estimate, or its whole interval where that is wide."""
     low, high = ends(share.low, share.high, 0)
-    return _between(low, f"{high}\u00a0%") if share.high - share.low > VAGUE else percent(share.share)
+    return _between(low, f"{high}\u00a0%") if share.high - share.low > VAGUE else percent(share.share, decimals)
 
 
 def _between(low: str, high: str) -> str:
@@ -100,8 +100,8 @@ def worth_checking(data: RunReport) -> str:
     issues = int(data.is_issue.sum())
     at = min(200, count) if issues >= 200 else max(min(issues, count), min(20, count))
     expected, low, high = found.at(at)
-    wide = f"between {low:,.0f} and {high:,.0f} are wrong (point estimate {expected:,.0f})"
-    narrow = f"about {expected:,.0f} are wrong ({low:,.0f} to {high:,.0f})"
+    wide = f"between {low:,.0f} and {high:,.0f} seem to be wrong (point estimate {expected:,.0f})"
+    narrow = f"about {expected:,.0f} seem to be wrong ({low:,.0f} to {high:,.0f})"
     words = f"Check the first {at:,} of the list: {wide if high - low > VAGUE * at else narrow}."
     end = _end_of_interest(data)
     near = found.checked <= end
@@ -128,8 +128,10 @@ def worth_checking(data: RunReport) -> str:
 
 
 def _milestone(found: Yield, place: int) -> tuple[str, str]:
+    """How many wrong ones, with the interval, and their share: the whole interval, too, where that is wide."""
     expected, low, high = found.at(place)
-    return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", percent(expected / place, 0)
+    share = _figure(Share(expected / place, low / place, high / place, place), 0)
+    return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", share
 
 
 def _end_of_interest(data: RunReport) -> int:

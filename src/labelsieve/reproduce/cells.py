@@ -24,7 +24,6 @@ class Job:
     epochs: int  # in the paper
     options: tuple[tuple[str, Any], ...] = ()
     samples: int = 50_000  # that the paper trains on
-    network: str = "preact-resnet18"
     length: int | None = None  # epochs here, where the job is shortened by itself
 
 
@@ -85,7 +84,7 @@ def job(
     source = cell.partition("-")[0]
     epochs = int(options["epochs"] if "epochs" in options else settings["training.epochs"])
     name = f"{cell}+{called}" if called else named
-    return Job(name, source, named, epochs, tuple(options.items()), SOURCES[source], str(settings["network"]))
+    return Job(name, source, named, epochs, tuple(options.items()), SOURCES[source])
 
 
 def words_of(cell: Cell) -> set[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from labelsieve.runs.config import dotted_keys, value_at
 from labelsieve.runs.findings import Record
+from labelsieve.runs.presets import MIXTURES
 
 LABELS = {
     "gmm-agn": r"GMM$_{agn}$",
@@ -19,7 +20,6 @@ LABELS = {
     "cpc-awr": r"CPC$_{awr}$",
     "contrastive": "CPC without GMM",
 }
-MIXTURES = ("gmm-agn", "gmm-awr")  # these divide by the mixture; one of somebody's own may be called gmm-more
 # What may differ between seeds of one experiment: the draw, where things lie, what computes, what is kept. Noise is the group's.
 OF_A_RUN = {"version", "seed", "device", "pretrained", "data.source", "data.noise", "data.noise_seed", "data.test_limit"}
 OF_A_RUN |= {"pictures.root", "pictures.cache_dir", "pictures.workers", "engine.threads", "engine.eval_batch", "engine.pictures"}

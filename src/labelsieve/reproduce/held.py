@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from labelsieve.decisions.locks import hold
+from labelsieve.locks import hold
 from labelsieve.runs import atomic
 
 

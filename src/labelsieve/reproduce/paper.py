@@ -158,7 +158,7 @@ def _small_job(cleaner: str) -> Job:
         "cleaning.mixture_memory": 1,
     }
     name = f"fashion-mnist-sym50+{cleaner}"
-    return Job(name, "fashion-mnist", "fashion-mnist", 20, tuple(options.items()), 60_000, "small", SMALL_EPOCHS)
+    return Job(name, "fashion-mnist", "fashion-mnist", 20, tuple(options.items()), 60_000, SMALL_EPOCHS)
 
 
 SMALL_SAMPLES, SMALL_EPOCHS, SMALL_WARMUP = 2_000, 18, 6

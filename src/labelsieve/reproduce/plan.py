@@ -32,7 +32,7 @@ def fit(jobs: Sequence[Job], settings: Settings, make: Make, speeds: Sequence[Sp
     One share of the paper's epochs for all of them, in whole percent, so that they can be compared with each other. With
     `settings.epochs` the length is given, and only the number of jobs is looked for.
     """
-    known = [job for job in jobs if any(speed.fits(job) for speed in speeds)]
+    known = list(dict.fromkeys(task.job for task in make(jobs, settings) if any(speed.fits(task) for speed in speeds)))
     unknown = [job for job in jobs if job not in known]
     for count in range(len(known), 0, -1):
         some = known[:count]

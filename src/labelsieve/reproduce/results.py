@@ -8,7 +8,10 @@ from labelsieve.reproduce.cells import Cell
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.lengths import epochs_of
+from labelsieve.runs.presets import MIXTURES
 from labelsieve.runs.tail import TAIL, fewer, measured, tail
+
+NEVER_JUDGED = "MIXTURE: it divided every epoch, for prototypes were still warming up"
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,13 @@ def result(cell: Cell, tasks: Sequence[Task], failed: dict[str, str] | None = No
         len(tasks),
         epochs_of(tasks[0].config) if tasks else cell.job.epochs,
         mean(minutes) if minutes else None,
-        "; ".join(_marks(cell, tasks, len(finals), len(records), failed or {})),
+        "; ".join(
+            (
+                *_marks(cell, tasks, len(finals), len(records), failed or {}),
+                *_never_judged(tasks, records),
+                *_best_of_warm_up(cell, records),
+            )
+        ),
         min((one.tail_epochs for one in finals), default=TAIL),
     )
 
@@ -121,6 +130,23 @@ def _marks(cell: Cell, tasks: Sequence[Task], measured: int, done: int, failed: 
     if tasks[0].other_settings:
         marks.append(f"SET: {', '.join(tasks[0].other_settings)}")
     return marks
+
+
+def _never_judged(tasks: Sequence[Task], records: Sequence[Record]) -> list[str]:
+    """Of a cleaner with prototypes, whose runs ended before these divided: its number is the mixture's."""
+    phases = {line["phase"] for record in records for line in record.metrics}
+    alone = bool(tasks) and tasks[0].config.cleaner in MIXTURES
+    return [] if alone or "mixture" not in phases or "prototypes" in phases else [NEVER_JUDGED]
+
+
+def _best_of_warm_up(cell: Cell, records: Sequence[Record]) -> list[str]:
+    """Where the best epoch came before any label was divided: runs that share a warm-up have one best, whatever divides."""
+    early = 0
+    for record in records:
+        before = measured([line for line in record.metrics if line["phase"] == "warm-up"], cell.measure)
+        later = measured([line for line in record.metrics if line["phase"] != "warm-up"], cell.measure)
+        early += bool(before and later) and max(before) > max(later)
+    return [f"WARM-UP: the best epoch is one of it in {early} of {len(records)} runs"] if early else []
 
 
 def _where(tasks: Sequence[Task], failed: dict[str, str]) -> str:

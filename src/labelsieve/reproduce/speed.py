@@ -16,12 +16,12 @@ from labelsieve.benchmark.speed import Clock, epoch, made_rows
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.method.stages import Division, warm_up
-from labelsieve.reproduce.cells import Job
 from labelsieve.reproduce.tasks import Task
 from labelsieve.reproduce.warm_ups import warm_up_key
 from labelsieve.runs.assemble import parts_for
 from labelsieve.runs.config import override
 from labelsieve.runs.findings import read_record
+from labelsieve.runs.fitting import network_for
 from labelsieve.runs.lengths import epochs_of
 
 TINY = {"cifar10": (32, 10), "cifar100": (32, 100), "fashion-mnist": (28, 10), "digits": (8, 10)}  # pixels, classes
@@ -46,8 +46,8 @@ class Speed:
     test_s: float  # of looking at all test pictures after every epoch; 0 where the others hold it
     source: str  # in words
 
-    def fits(self, job: Job) -> bool:
-        return self.network == job.network and job.source in SIDES
+    def fits(self, task: Task) -> bool:
+        return task.job.source in SIDES and self.network == network_of(task)
 
     def warm_up(self, task: Task) -> float:
         return self._tested(task) + self.warm_up_s * self._scale(task)
@@ -76,9 +76,23 @@ H200 = Speed(
 def _samples(task: Task) -> int:
     """That an epoch sees: all, or as many as it draws."""
     training = task.config.training
-    if training.epoch_batches:
-        return training.epoch_batches * training.batch
+    return training.epoch_batches * training.batch if training.epoch_batches else _all_samples(task)
+
+
+def _all_samples(task: Task) -> int:
     return min(task.config.data.limit or task.job.samples, task.job.samples)
+
+
+def _shape(source: str) -> tuple[int, int, int]:
+    side = SIDES[source][0]
+    return 1 if source in ("fashion-mnist", "digits") else 3, side, side
+
+
+def network_of(task: Task) -> str:
+    """That will run: the job's own, or as --set says; where that leaves it open, as `train` will choose."""
+    if task.config.network != "auto":
+        return task.config.network
+    return network_for(_shape(task.job.source), _all_samples(task), choose_device(task.config.device).type == "cuda").name
 
 
 def labelled_share(task: Task) -> float:
@@ -113,7 +127,7 @@ def total(tasks: Sequence[Task], speeds: Sequence[Speed]) -> tuple[dict[str, flo
     seen: set[str] = set()
     found: dict[str, float | None] = {}
     for task in tasks:
-        speed = next((one for one in speeds if one.fits(task.job)), None)
+        speed = next((one for one in speeds if one.fits(task)), None)
         if task.done or speed is None:
             found[task.name] = 0.0 if task.done else None
             continue
@@ -173,7 +187,7 @@ def from_runs(tasks: Sequence[Task]) -> list[Speed]:
     """What the sweep's own runs took so far, one for each network; runs that are half done tell as well."""
     found: dict[str, Speed] = {}
     for task in tasks:
-        if task.job.source not in SIDES or not task.folder.metrics.exists() or task.job.network in found:
+        if task.job.source not in SIDES or not task.folder.metrics.exists() or network_of(task) in found:
             continue
         record = read_record(task.folder)
         timings = task.folder.read_lines(task.folder.timings)
@@ -187,15 +201,15 @@ def from_runs(tasks: Sequence[Task]) -> list[Speed]:
         side = SIDES[task.job.source][0]
         times = median(warm), median(mixed), 0.1 * median(mixed), max(0.0, warm[0] - median(warm))
         source = f"{record.environment.get('device', 'this machine')}, epochs of {task.folder.path}"
-        found[task.job.network] = Speed(task.job.network, side, samples, labelled, *times, 0.0, source=source)
+        found[network_of(task)] = Speed(network_of(task), side, samples, labelled, *times, 0.0, source=source)
     return list(found.values())
 
 
 def measured_here(task: Task, device: str | None) -> Speed:
     """Time one warm-up epoch and one mixed epoch of this network on a few made pictures; on a CPU, on very few."""
     side, classes = TINY[task.job.source]
-    shape = (1 if task.job.source in ("fashion-mnist", "digits") else 3, side, side)
-    config = override(task.config, {"device": device or task.config.device})
+    shape = _shape(task.job.source)
+    config = override(task.config, {"device": device or task.config.device, "network": network_of(task)})
     batches, cpu = 8, choose_device(config.device).type == "cpu"
     if cpu:
         batch, batches = (min(config.training.batch, 32), 8) if config.network == "small" else (8, 2)

@@ -24,7 +24,8 @@ EXPLAINED = (
     "the paper's protocol has it, so it flatters: go by last. Difference: best minus the paper's. The mean of the last 10 epochs "
     "leaves the warm-up out; of fewer, it says of how many. Minutes: of one run, its warm-up included. Runs marked SHORT, "
     "LONGER, SUBSET or SET are of another length, smaller or set otherwise than the paper's, and their numbers are not a "
-    "reproduction of it."
+    "reproduction of it. MIXTURE: such short runs of a cleaner with prototypes show nothing of them. WARM-UP: the best epoch "
+    "came before any label was divided, so it says nothing of the cleaner."
 )
 
 

@@ -9,6 +9,7 @@ from PIL import Image
 from labelsieve.errors import ToolError
 from labelsieve.review.encoding import CHANGED, encode
 from labelsieve.runs.config import Config
+from labelsieve.runs.moved import to_look_at
 
 Encoded = Callable[[str, int], tuple[bytes, str]]
 
@@ -17,7 +18,7 @@ def encoded_from_arrays(config: Config, given: dict[str, str], classes: tuple[st
     """A `ToolError` where the data are gone, have no pictures, or are not those of the run: `given` is {id: label}."""
     from labelsieve.runs.assemble import rows_for
 
-    data = rows_for(replace(config, device="cpu")).data
+    data = rows_for(replace(to_look_at(config), device="cpu")).data
     if data.are_vectors:
         raise ToolError("the samples are vectors, which have no pictures")
     labels = (data.classes[k] for k in data.labels.tolist())

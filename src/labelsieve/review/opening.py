@@ -1,7 +1,7 @@
 """A run folder goes in; all that a review needs of it comes out, checked. Nothing in the folder is ever run."""
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from labelsieve.review.pictures import Pictures
 from labelsieve.review.table import IssueTable, read_table
 from labelsieve.runs.config import from_yaml
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.moved import known_files, moved_to
 
 LIKELY = 9
 
@@ -57,11 +58,12 @@ def open_review(path: Path, source: str | None = None) -> Review:
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise ToolError(f"{folder.config}: cannot be read ({error}); restore it or start a new run") from None
     if source is not None:
-        config = replace(config, data=replace(config.data, source=source))
+        config = moved_to(config, source)
     scores = arrays_of(folder.scores)
     classes = tuple(str(name) for name in scores["classes"].tolist()) if "classes" in scores else None
     table = read_table(path, classes)
     evidence = read_evidence(path, table, scores)
     desk = Desk(table, DecisionLog(path))
     desk.catch_up()
-    return Review(path, Path(config.data.source).name or config.data.source, table, evidence, desk, Pictures(config, table))
+    pictures = Pictures(config, table, partial(known_files, folder) if source is None else dict)
+    return Review(path, Path(config.data.source).name or config.data.source, table, evidence, desk, pictures)

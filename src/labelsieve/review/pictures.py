@@ -14,13 +14,16 @@ import numpy as np
 from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.fetch import fetch
+from labelsieve.data.pictures.memory import Known, only_deleted
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.origins import NO_FILE
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError
 from labelsieve.review.encoding import CHANGED, encode
 from labelsieve.review.picture_process import Gone, PictureProcess
 from labelsieve.review.table import IssueTable
 from labelsieve.runs.config import Config
+from labelsieve.runs.moved import check_there
 from labelsieve.runs.picture_choices import picture_options
 
 SIZES = {"small": 224, "large": 1024}
@@ -39,8 +42,9 @@ class NotYet(NoPicture):
 class Pictures:
     """`remark` says why there are none, once that is known."""
 
-    def __init__(self, config: Config, table: IssueTable) -> None:
-        self.config, self.table, self.remark = config, table, ""
+    def __init__(self, config: Config, table: IssueTable, known: Callable[[], Known] = dict) -> None:
+        """`known` gives the files that the run began with, if they are asked for: reading a million of them takes seconds."""
+        self.config, self.table, self.remark, self.known = config, table, "", known
         self.exist = config.data.source.partition(":")[0] != "embeddings"
         self._begun = False
         self._read: Encoded | None = None
@@ -96,12 +100,13 @@ class Pictures:
 
     def _reader(self) -> Encoded:
         """What reads a picture by its id; a `ToolError` where the data are gone or not those of the run."""
+        check_there(self.config.data.source)
         name, _, place = self.config.data.source.partition(":")
         if name == "pictures" and place:
             options = picture_options(self.config.pictures)
             if recognise(Path(place), options).has_pictures:
                 as_given = self.config.data.noise == "none" and self.config.data.decisions is None
-                return from_files(Path(place), options, as_given, self.table)
+                return from_files(Path(place), options, as_given, self.table, self.known)
         table = self.table
         given = {name: table.classes[table.given[row]] for name, row in table.row_of.items()}
         self._process = PictureProcess(self.config, given, table.classes)
@@ -117,18 +122,21 @@ class Pictures:
                 self._bytes -= len(self._kept.popitem(last=False)[1][0])
 
 
-def from_files(place: Path, options: PictureOptions, labels_fit: bool, table: IssueTable) -> Encoded:
-    """Of picture files; `labels_fit` says that their labels must be those of the run."""
+def from_files(place: Path, options: PictureOptions, labels_fit: bool, table: IssueTable, known: Callable[[], Known]) -> Encoded:
+    """Of picture files; `labels_fit` says that their labels must be those of the run, `known` gives the files it had."""
     listing = list_pictures(recognise(place, options), options)
     rows = {name: row for row, name in enumerate(listing.ids) if name in table.row_of}
-    if len(rows) < len(table):
-        raise ToolError(f"{CHANGED} ({len(table) - len(rows)} samples of the run are not in {place})")
-    if labels_fit and any(
+    lost = len(table) - len(rows)
+    edited = labels_fit and any(
         listing.classes[listing.labels[row]] != table.classes[table.given[table.row_of[name]]] for name, row in rows.items()
-    ):
-        raise ToolError(f"{CHANGED} (some are labelled otherwise in {place})")
+    )
+    if not rows or ((lost or edited) and not only_deleted(known())):  # others may have their names now
+        why = f"{lost} samples of the run are not in {place}" if lost else f"some are labelled otherwise in {place}"
+        raise ToolError(f"{CHANGED} ({why})")
 
     def read(name: str, at_most: int) -> tuple[bytes, str]:
+        if name not in rows:
+            raise NoPicture(NO_FILE)
         row = rows[name]
         problems = listing.origin.take(np.array([row])).examined()[1]  # missing, or a link that leads out of the root
         if problems:

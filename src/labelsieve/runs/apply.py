@@ -11,6 +11,7 @@ import numpy as np
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
+from labelsieve.data.sources import OWN
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.decisions.log import NAME
@@ -18,9 +19,11 @@ from labelsieve.errors import UsageError, command
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
-from labelsieve.runs.corrected_forms import CHANGES, FOLDERS, LINKED, Job, train_command, writer_for
-from labelsieve.runs.findings import Findings, read_findings
+from labelsieve.runs.cautions import cautions
+from labelsieve.runs.corrected_forms import CHANGES, FOLDERS, LINKED, LISTS, Job, train_command, writer_for
+from labelsieve.runs.findings import Findings, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.moved import check_root, check_there, moved_to
 from labelsieve.runs.own import lies_inside, picture_options
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
 
@@ -29,13 +32,17 @@ HARDLINK = "hardlink"
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written: the place, how many rows were changed by action, how many are left, and what should be said."""
+    """What was written: the place, how many rows were changed by action, how many are left, and what should be said.
+
+    `cautions` are the run's own, where labels were changed by its say alone.
+    """
 
     out: Path
     changes: Path
     actions: Mapping[str, int]
     left: int
     notes: tuple[str, ...]
+    cautions: tuple[str, ...] = ()
 
 
 def apply_run(
@@ -54,17 +61,26 @@ def apply_run(
     is always in it.
     """
     folder = RunFolder.open(path)
-    config, found = folder.read_config(), read_findings(folder)
-    source = source or config.data.source
-    said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), round_of(config))
+    begun, found = folder.read_config(), read_findings(folder)
+    config = begun if source is None else moved_to(begun, source)
+    source = config.data.source
+    if source.partition(":")[0] in OWN:  # its form can only be told where it is
+        check_there(source)
+    check_root(config)
+    rounds = round_of(config)
+    said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), rounds)
     layout = layout_of(source, picture_options(config.pictures))
     write = writer_for(layout, source, out, picture_options(config.pictures))
+    if write not in LISTS:
+        check_there(source)
     if put != HARDLINK and write not in LINKED:
         raise UsageError(f"{out}: --copy and --symlink are for folders of pictures, which this is not; leave them out")
     changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
-    refuse(out, changes, source, config.data.source)
+    refuse(out, changes, source, begun.data.source)
     ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
-    corrections = Corrections({verdict.id: verdict.new for verdict in said})
+    decided = {*(decisions or ()), *(one.decision.id for one in (rounds.carried if rounds is not None else ()))}
+    given = {verdict.id: verdict.old for verdict in said} if config.data.noise == "none" else {}
+    corrections = Corrections({verdict.id: verdict.new for verdict in said}, given, decided)
     job = Job(source, layout, picture_options(config.pictures), corrections, put, found, ordered)
     left, notes = write(job, out, changes_csv(said))
     if config.data.noise != "none":
@@ -72,8 +88,10 @@ def apply_run(
     if put == "symlink" and write in LINKED:
         command = train_command([str(out)], PictureOptions(outside=True))
         notes = (*notes, f"its links lead out of it, which has to be allowed when it is read: {command}")
-    notes = (*notes, *_emptied(found, said))
-    return Applied(out, changes, Counter(verdict.action for verdict in said), left, notes)
+    notes = (*notes, *_edited(corrections), *_emptied(found, said))
+    done = Counter(verdict.action for verdict in said if not corrections.seen or verdict.id in corrections.seen)
+    unread = any(verdict.action != KEEP and verdict.id not in decided for verdict in said)
+    return Applied(out, changes, done, left, notes, tuple(cautions(found, read_record(folder))) if unread else ())
 
 
 def logged(path: Path, on_conflict: str) -> dict[str, Decision]:
@@ -150,6 +168,18 @@ def changes_csv(said: list[Verdict]) -> str:
     """Rows that change: id, old, new (empty where dropped), action, why."""
     rows = [(v.id, v.old, v.new or "", v.action, v.why) for v in said if v.new != v.old]
     return as_csv(("id", "old", "new", "action", "why"), rows)
+
+
+def _edited(corrections: Corrections) -> tuple[str, ...]:
+    """What is said of labels that were changed in the source after the run had read them."""
+    notes = []
+    for names, what in (
+        (corrections.stayed, "as in the source"),
+        (corrections.overruled, "as decided or suggested all the same"),
+    ):
+        which = "one label is" if len(names) == 1 else f"{len(names):,} labels are"
+        notes += [f"the source was changed since the run; {which} {what}, such as that of {min(names)}"] if names else []
+    return tuple(notes)
 
 
 def _emptied(found: Findings, said: list[Verdict]) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from labelsieve.runs.lengths import epochs_of
 from labelsieve.runs.model import seen_shape
 from labelsieve.runs.own import Watch, open_rows
 from labelsieve.runs.own_cleaners import REGISTERED, check_cleaner, own_cleaner
+from labelsieve.runs.presets import MIXTURES
 from labelsieve.runs.rounds import round_of
 
 MEMORY = 5  # scores that prototypes average, as the mixture does with losses at 90 % noise; chosen by benchmark/judges.py
@@ -145,7 +146,7 @@ def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | N
     c, t = config.cleaning, config.training
     aware, own_range = config.cleaner.endswith("-awr"), c.mixture_range == "class"
     teacher = MixtureCleaner(per_class=aware, memory=c.mixture_memory or 1, own_range=own_range)
-    if config.cleaner in ("gmm-agn", "gmm-awr"):
+    if config.cleaner in MIXTURES:
         return teacher, None
     lr = t.lr if c.prototype_lr is None else c.prototype_lr
     shared = {"dim": c.dim, "lr": lr, "momentum": t.momentum, "weight_decay": t.weight_decay}

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from labelsieve.decisions.locks import hold
 from labelsieve.disk import flush
 from labelsieve.errors import ToolError
+from labelsieve.locks import hold
 
 SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP)

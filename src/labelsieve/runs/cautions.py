@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from labelsieve.data.trust import computed, doubts, formulas
+from labelsieve.data.trust import computed, doubts, formulas, single_samples
 from labelsieve.issues.rules import RELABEL
-from labelsieve.method.estimate import ENOUGH
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.lengths import all_warm_up
@@ -36,8 +35,11 @@ def cautions(found: Findings, record: Record) -> list[str]:
 
 
 def table_cautions(share: float, low: float, high: float, counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Where there was no run: of an estimate and {class: samples}. Of a handful of samples the estimate says nothing at all."""
-    late = _share(share, low, high) if sum(counts.values()) >= HANDFUL else ()
+    """Where there was no run: of an estimate and {class: samples}.
+
+    Of a handful of samples, or of classes that have one each, the estimate says nothing at all.
+    """
+    late = _share(share, low, high) if sum(counts.values()) >= HANDFUL and not single_samples(counts) else ()
     return (*late, *early_cautions(None, counts))
 
 
@@ -96,12 +98,12 @@ def _plain(found: Findings, record: Record) -> str:
 def _weak(found: Findings, record: Record) -> str:
     """Where wrong labels are found out, most of them come with a correction; doubts without one are often of hard pictures."""
     listed = int(found.is_issue.sum())
-    if len(found.given) >= ENOUGH or listed < LISTED or 2 * found.issue_actions[RELABEL] >= listed:
+    if listed < LISTED or 2 * found.issue_actions[RELABEL] >= listed:
         return ""
     unsure = listed - found.issue_actions[RELABEL]
     return (
         f"Fewer labels may be wrong than are listed: {unsure:,} of the {listed:,} issues come without a sure correction, and "
-        f"networks that so few samples taught doubt right labels of hard ones, too. Check by eye before anything is corrected."
+        f"networks doubt right labels of hard samples, too. Check by eye before anything is corrected."
     )
 
 

@@ -11,13 +11,14 @@ from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.corrected.shards import Rewritten, corrected_shards
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, no_folder_name, place, table_tree
+from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData
 from labelsieve.data.pictures.imagefolder import labelled_files, options_for
 from labelsieve.data.pictures.listing import Listing, present
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import Layout, list_pictures
 from labelsieve.data.pictures.tables import SUFFIXES
-from labelsieve.data.sources import OWN, load_data, open_own
+from labelsieve.data.sources import open_source
 from labelsieve.data.trust import quoted
 from labelsieve.data.vector_files import labels_beside
 from labelsieve.errors import ToolError, UsageError
@@ -100,7 +101,12 @@ def _shard_file(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]
     """The Parquet file again, pictures in it; `changes.csv` lies beside it."""
     assert job.layout is not None
     source, done = job.layout.path, list[Rewritten]()
-    _beside(out, lambda draft: done.append(corrected_shards(source, job.options, job.corrections, lambda _: draft)), changes)
+
+    def write(draft: Path) -> None:
+        done.append(corrected_shards(source, job.options, job.corrections, lambda _: draft))
+        _check_known(job, done[0].ids)
+
+    _beside(out, write, changes)
     return done[0].left, (*_missing(job, done[0].ids), *_beyond(job, done[0].left))
 
 
@@ -111,6 +117,7 @@ def _shard_folder(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ..
 
     def write(draft: Path) -> None:
         done.append(corrected_shards(source, job.options, job.corrections, lambda file: draft / file.relative_to(source)))
+        _check_known(job, done[0].ids)
         (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
 
     atomic.write_folder(out, write)
@@ -122,6 +129,7 @@ def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     assert job.layout is not None
     layout = job.layout
     listing = list_pictures(layout, job.options)
+    _check_known(job, set(listing.ids))
     done: list[Placed] = []
 
     def write(draft: Path) -> None:
@@ -150,6 +158,7 @@ def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     if strange is not None or not isinstance(listing.origin, Files):
         why = "pictures are in the table itself" if strange is None else f"no folder can be called {quoted(strange)}"
         raise UsageError(f"{out}: {why}; name a {job.layout.path.suffix.lower()} file")
+    _check_known(job, set(listing.ids))
     done: list[Placed] = []
 
     def write(draft: Path) -> None:
@@ -186,18 +195,17 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 
     def write(draft: Path) -> None:
         left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved, pictured=pictured))
+        _check_known(job, job.corrections.seen)
 
     _beside(out, write, changes)
     why = f"picture paths in it are absolute, for it lies in another folder than {table}"
     notes = (f"{why}; read it with: {read_back(out, job.options, root)}",) if moved else ()
-    return left[0], (*notes, *_beyond(job, left[0]))
+    return left[0], (*notes, *_missing(job, job.corrections.seen), *_beyond(job, left[0]))
 
 
 def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    own = job.source.partition(":")[0] in OWN
-    source = open_own(job.source, job.options) if own else load_data(job.source, job.options.skip_unlabelled, job.options.white)
-    data = source.collection
-    left: list[int] = []
+    data, left = _collection(job), list[int]()
+    _check_known(job, set(data.train.ids))
 
     def write(draft: Path) -> None:
         if job.layout is None:
@@ -209,6 +217,11 @@ def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     return left[0], (*_missing(job, set(data.train.ids)), *_beyond(job, left[0]))
 
 
+def _collection(job: Job) -> Collection:
+    """What the run read: arrays, vectors or a set that is built in."""
+    return open_source(job.source, job.options).collection
+
+
 def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """Picture files as a table of ids, paths and labels that `train` reads, of the samples the run judged."""
     assert job.layout is not None
@@ -218,13 +231,17 @@ def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     start = Path(root).relative_to(home).as_posix() + "/" if above and root != home else ""
     paths = {name: path or name for name, path in zip(job.found.columns["id"], job.found.columns["path"])}
     paths = {name: path if Path(path).is_absolute() else f"{start}{path}" for name, path in paths.items()}
-    rows = [(verdict.id, paths[verdict.id], verdict.new) for verdict in job.ordered if verdict.new is not None]
+    listing = list_pictures(job.layout, job.options)
+    now = _named(listing)
+    _check_known(job, set(now))
+    judged = [(verdict.id, job.corrections.of(verdict.id, now[verdict.id])) for verdict in job.ordered if verdict.id in now]
+    rows = [(name, paths[name], label) for name, label in judged if label is not None]
 
     def write(draft: Path) -> None:
         draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline="")
 
     _beside(out, write, changes)
-    notes = _left_behind(job)
+    notes = (*_missing(job, set(now)), *_left_behind(job, listing.ids, "picture"))
     if above and not job.options.outside:
         return len(rows), notes
     plain = PictureOptions(outside=job.options.outside)
@@ -257,24 +274,47 @@ def _label_table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...
 
     def write(draft: Path) -> None:
         left[0] = corrected_table(table, draft, job.options, job.corrections, pictured=False, emptied=True)
+        _check_known(job, job.corrections.seen)
 
     _beside(out, write, changes)
     dropped = sum(verdict.new is None for verdict in job.ordered)
     why = f"{dropped} dropped rows have no label in it, for the vectors stay as they are; " if dropped else ""
     options = replace(job.options, image_column=None, skip_unlabelled=job.options.skip_unlabelled or dropped > 0)
     start = [str(job.layout.path), "--set", f"pictures.labels_file={out.absolute()}"]
-    return left[0], (f"{why}read it with: {train_command(start, options)}",)
+    return left[0], (f"{why}read it with: {train_command(start, options)}", *_beyond(job, left[0]))
 
 
 def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    """id and label alone, of the samples the run judged, in their order."""
-    rows = [(verdict.id, verdict.new) for verdict in job.ordered if verdict.new is not None]
+    """id and label alone, of the samples the run judged, in their order; made of the run alone where the source is gone."""
+    now, notes = _labels_now(job)
+    judged = [(verdict.id, job.corrections.of(verdict.id, now.get(verdict.id, verdict.old))) for verdict in job.ordered]
+    rows = [(name, label) for name, label in judged if label is not None]
 
     def write(draft: Path) -> None:
         draft.write_text(as_csv(("id", "label"), rows), encoding="utf-8", newline="")
 
     _beside(out, write, changes)
-    return len(rows), ()
+    return len(rows), notes
+
+
+def _labels_now(job: Job) -> tuple[dict[str, str], tuple[str, ...]]:
+    """{id: label} of the source, where it is still there, and what is said of rows that are not in a list of labels."""
+    if job.source == MEMORY:
+        return {}, ()
+    try:
+        if job.layout is not None and job.layout.has_pictures:
+            rows: Listing | NoisyData = list_pictures(job.layout, job.options)
+        else:
+            rows = _collection(job).train
+    except ToolError as error:
+        return {}, (f"rows that the run did not judge are not in it, and were not counted: {error}",)
+    thing = "picture" if isinstance(rows, Listing) else "row"
+    return _named(rows), _left_behind(job, rows.ids, thing)
+
+
+def _named(rows: Listing | NoisyData) -> dict[str, str]:
+    """{id: its label's name, or "" where it has none}."""
+    return {name: rows.classes[code] if code >= 0 else "" for name, code in zip(rows.ids, rows.labels.tolist())}
 
 
 def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
@@ -290,11 +330,22 @@ def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
 
 FOLDERS: tuple[Write, ...] = (_tree, _folders, _shard_folder)  # changes.csv lies inside of what these write
 LINKED: tuple[Write, ...] = (_tree, _folders)  # where symbolic links lead out of what is written
+LISTS: tuple[Write, ...] = (_labels,)  # made of the run alone where need be
+
+
+def _check_known(job: Job, there: set[str]) -> None:
+    """A `ToolError` where nothing of the run is in the source: other data would be written as they are, and called corrected."""
+    if not any(verdict.id in there for verdict in job.ordered):
+        raise ToolError(
+            f"{job.source}: none of the run's {len(job.ordered):,} samples is in it, the first of which is called "
+            f'"{job.ordered[0].id}"; name the data that the run was trained on, with the same ids (--data)'
+        )
 
 
 def _missing(job: Job, there: set[str]) -> tuple[str, ...]:
     lost = [verdict.id for verdict in job.ordered if verdict.id not in there]
-    return (f"{len(lost)} samples of the run are no longer in the source, such as {lost[0]}",) if lost else ()
+    which = "one sample of the run is" if len(lost) == 1 else f"{len(lost):,} samples of the run are"
+    return (f"{which} no longer in the source, such as {lost[0]}",) if lost else ()
 
 
 def _unjudged(job: Job, listing: Listing, gone: Sequence[str]) -> tuple[str, ...]:
@@ -305,7 +356,9 @@ def _unjudged(job: Job, listing: Listing, gone: Sequence[str]) -> tuple[str, ...
 
 def _beyond(job: Job, left: int) -> tuple[str, ...]:
     """The same of rows, of which `left` are left."""
-    return _as_before(left - sum(verdict.new is not None for verdict in job.ordered), "rows")
+    return _as_before(
+        left - sum(verdict.new is not None and verdict.id in job.corrections.seen for verdict in job.ordered), "rows"
+    )
 
 
 def _as_before(count: int, things: str) -> tuple[str, ...]:
@@ -313,11 +366,10 @@ def _as_before(count: int, things: str) -> tuple[str, ...]:
     return (f"{which} of the {things} that are left the run did not judge ({_why(count)}): as before",) if count > 0 else ()
 
 
-def _left_behind(job: Job) -> tuple[str, ...]:
-    """Pictures of the source that a table of the run's samples does not have."""
-    assert job.layout is not None
-    count = sum(name not in job.corrections.labels for name in list_pictures(job.layout, job.options).ids)
-    which, them = ("one picture is", "it") if count == 1 else (f"{count:,} pictures are", "them")
+def _left_behind(job: Job, ids: Sequence[str], thing: str) -> tuple[str, ...]:
+    """What the source has under these `ids`, and a table of the run's samples does not."""
+    count = sum(name not in job.corrections.labels for name in ids)
+    which, them = (f"one {thing} is", "it") if count == 1 else (f"{count:,} {thing}s are", "them")
     return (f"{which} not in it, for the run did not judge {them} ({_why(count)})",) if count else ()
 
 

@@ -2,13 +2,10 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from labelsieve.data.pictures.memory import known_from
 from labelsieve.data.trust import doubts
 from labelsieve.runs import atomic
 from labelsieve.runs.assemble import Rows
@@ -49,15 +46,6 @@ def write_data_facts(folder: RunFolder, config: Config, rows: Rows) -> None:
     if rows.left_out:
         told = [(row.id, row.path, row.reason) for row in rows.left_out]
         atomic.write_text(folder.left_out, _table(("id", "path", "reason"), told))
-
-
-def known_files(folder: RunFolder) -> dict[str, tuple[int, int]]:
-    """The picture files that the run began with, {whole path: (size, time)}; empty where it did not write them down."""
-    try:
-        places = json.loads(folder.data_facts.read_text("utf-8")).get("files", [])
-        return known_from(Path(place) for place in places)
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
 
 
 def difference(folder: RunFolder, rows: Rows) -> str:

@@ -37,7 +37,7 @@ def decided_rows(rows: "Rows", begun: Round) -> "Rows":
     decided = [""] * len(labels)
     for one in here:
         place, action = row[one.decision.id], one.decision.action
-        pinned[place] = action in LABELLING or (bool(pinned[place]) and action != UNSURE)
+        pinned[place] = action in LABELLING
         stays[place] = action != DROP
         decided[place] = action
     index = torch.nonzero(stays).flatten()
@@ -88,11 +88,19 @@ def _chosen(rows: "Rows", decided: Sequence[str], index: Tensor) -> "Rows":
 def _words(begun: Round, here: Sequence[Carried], gone: Sequence[Carried]) -> list[str]:
     count = {action: sum(one.decision.action == action for one in here) for action in (*LABELLING, DROP, UNSURE)}
     changed = sum(one.decision.label not in (None, one.given) for one in here)
+    pinned = _counted(sum(count[action] for action in LABELLING), "label is", "labels are")
     words = [
-        f"round {begun.number}, on {begun.used:,} decisions: {sum(count[action] for action in LABELLING):,} labels are pinned as "
-        f"right ({changed:,} of them corrected), {count[DROP]:,} samples are left out, {count[UNSURE]:,} stay in doubt"
+        f"round {begun.number}, on {_counted(begun.used, 'decision', 'decisions')}: {pinned} pinned as right ({changed:,} of "
+        f"them corrected), {_counted(count[DROP], 'sample is', 'samples are')} left out"
     ]
+    if count[UNSURE]:
+        words[0] += f"; {_counted(count[UNSURE], 'more, unsure, stays', 'more, unsure, stay')} in doubt"
     lost = [one.decision.id for one in gone if one.decision.action != DROP]
     if lost:
-        words.append(f"{len(lost):,} decisions are about samples that are not trained on here, such as {lost[0]}")
+        told = _counted(len(lost), "decision is about a sample that is", "decisions are about samples that are")
+        words.append(f"{told} not trained on here, such as {lost[0]}")
     return words
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"

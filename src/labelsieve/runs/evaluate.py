@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,19 @@ from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
 from labelsieve.data.pictures.opening import Second, second_test
 from labelsieve.data.pictures.survey import Plan, Progress
-from labelsieve.data.sources import OWN, SOURCES, load_data, source_at
+from labelsieve.data.sources import OWN, SOURCES, load_data, some_held, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.method.diagnostics import accuracy_interval
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.elsewhere import for_data
+from labelsieve.runs.findings import things_of
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.measure import accuracies
 from labelsieve.runs.model import Model, load_model
 from labelsieve.runs.own import measuring_pictures, picture_options
+
+WHOLE = "the whole test set"
 
 
 def evaluate_model(
@@ -31,8 +35,8 @@ def evaluate_model(
     """Percent right by each network, by both (with its 95 % interval), and by prototypes.
 
     On `data`: its test pictures, else its val pictures, else all of it; its classes go by name. Without data, on what the
-    run itself was measured on (with `data.test_limit` on the whole of it). `said` holds settings of pictures by dotted key,
-    in place of the run's own.
+    run itself was measured on; where `data.test_limit` made that a part of the test set, under `also` on the whole of it.
+    `said` holds settings of pictures by dotted key, in place of the run's own.
     """
     config = RunFolder.open(path).read_config()
     if data is None and said:
@@ -40,10 +44,16 @@ def evaluate_model(
     trained_on = config.data.source
     if data is not None:
         config = _for_data(config, data, said or {})
+    else:
+        _check_there(path, config)
     source = None if data is None else source_at(data, picture_options(config.pictures))
     model = load_model(path, choose_device(device))
     found = _own(path, config, model, progress) if source is None else _named(source, config, model, progress)
     second = _second(config, model, progress) if source is None else Second()
+    also = {name: measured(model, held) for name, held in second.also.items()}
+    if source is None and config.data.test_limit is not None:
+        found, whole = _as_in_the_run(found, config), found.held
+        also |= {WHOLE: measured(model, whole)} if len(whole.labels) > len(found.held.labels) else {}
     accuracy = measured(model, found.held)
     return {
         "data": source or config.pictures.val or config.data.source,
@@ -54,9 +64,27 @@ def evaluate_model(
         "trained_on": found.split == "all" and source is not None and _same_place(source, trained_on),
         "accuracy": accuracy,
         "interval": accuracy_interval(round(accuracy["both"] / 100 * len(found.held.labels)), len(found.held.labels)),
-        "also": {name: measured(model, held) for name, held in second.also.items()},
+        "also": also,
         "also_left_out": len(second.left_out),
     }
+
+
+def _as_in_the_run(found: Found, config: Config) -> Found:
+    """The part of the test set that the run's own figures are of, and that said."""
+    assert config.data.test_limit is not None
+    held, whole = some_held(found.held, config.data.test_limit), len(found.held.labels)
+    if len(held.labels) == whole:
+        return found
+    told = f"these are the {len(held.labels):,} of {whole:,} test {things_of(config.data.source)} that the run was measured on "
+    return replace(found, held=held, notes=(*found.notes, f"{told}(data.test_limit)"))
+
+
+def _check_there(path: Path, config: Config) -> None:
+    place = config.pictures.val or config.data.source.partition(":")[2]
+    if place and not Path(place).expanduser().exists():
+        raise ToolError(
+            f"{place}: what the run was measured on is no longer there; name labelled data: {command('evaluate', path, 'DATA')}"
+        )
 
 
 def _same_place(one: str, other: str) -> bool:

@@ -51,8 +51,9 @@ def _of_one(learner: Learner, features: Tensor, labels: Tensor) -> tuple[Tensor,
 
 
 def mean_probs(epoch: Epoch) -> np.ndarray:
-    """Mean softmax of both networks: (N, K)."""
-    found: np.ndarray = torch.stack([seen.probs for seen in epoch.seen]).mean(0).cpu().numpy()
+    """Mean softmax of both networks: (N, K). In pieces, for a stack of both would be a second copy of them."""
+    pieces = zip(*(seen.probs.split(CHUNK) for seen in epoch.seen))
+    found: np.ndarray = torch.cat([torch.stack(piece).mean(0).cpu() for piece in pieces]).numpy()
     return found
 
 
@@ -65,8 +66,9 @@ def agreement(epoch: Epoch) -> np.ndarray:
 
 def top_classes(probs: np.ndarray) -> dict[str, np.ndarray]:
     """The most probable classes of each sample and their shares, (N, at most TOP), best first."""
-    order = np.argsort(-probs, axis=1, kind="stable")[:, :TOP]
-    return {"top_classes": order.astype(np.int32), "top_probs": np.take_along_axis(probs, order, 1).astype(np.float32)}
+    pieces = (probs[first : first + CHUNK] for first in range(0, max(len(probs), 1), CHUNK))
+    order = np.concatenate([np.argsort(-some, axis=1, kind="stable")[:, :TOP].astype(np.int32) for some in pieces])
+    return {"top_classes": order, "top_probs": np.take_along_axis(probs, order, 1).astype(np.float32)}
 
 
 def trend(history: ScoreHistory) -> dict[str, np.ndarray]:

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.decisions.locks import hold
 from labelsieve.errors import ToolError, UsageError, command
+from labelsieve.locks import hold
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config, from_yaml, to_yaml
 
@@ -178,10 +178,14 @@ class RunFolder:
 
     def read_issues(self) -> list[dict[str, str]]:
         """The rows of issues.csv, most suspicious first."""
+        return list(self.issue_rows())
+
+    def issue_rows(self) -> Iterator[dict[str, str]]:
+        """The same one by one: a million of them take gigabytes."""
         if not self.issues.is_file():
             raise ToolError(f"{self.issues}: missing; the run has not divided its labels yet: {command('resume', self.path)}")
         with self.issues.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+            yield from csv.DictReader(file)
 
 
 def refuse_run(text: str) -> None:

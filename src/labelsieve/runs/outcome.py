@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,12 @@ def label_issues(
 
 def write_issues(folder: RunFolder, issues: LabelIssues) -> None:
     """issues.csv, and the same as issues.parquet where pyarrow is installed."""
-    atomic.write_text(folder.issues, issues.to_csv())
+
+    def write(draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(issues.csv_lines())
+
+    atomic.write_file(folder.issues, write)
     write_parquet(folder)
 
 

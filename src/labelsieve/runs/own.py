@@ -72,6 +72,8 @@ def open_rows(config: Config, watch: Watch | None = None, known: Known | None = 
         opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit, _check_for(config, known))
     source = load_data(config.data.source, options.skip_unlabelled, options.white) if opened is None else opened
     found, notes = source.collection, source.notes
+    if not config.pictures.mirror:  # arrays and known data sets say it of themselves, and the user knows better
+        found = replace(found, mirror=False)
     left_out = () if opened is None else opened.left_out
     memories = [None if opened is None else opened.memory]
     if config.pictures.val is not None:

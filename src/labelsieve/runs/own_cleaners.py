@@ -1,6 +1,8 @@
 """Cleaners of the user's: a builder goes in, under a name; what divides a run's labels in the place of prototypes comes out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +11,10 @@ from torch import Tensor
 from labelsieve.errors import UsageError, suggest
 from labelsieve.method.batches import plainly
 from labelsieve.method.cleaners import Cleaner, ContrastiveCleaner, Evidence, PrototypeCleaner
+from labelsieve.method.dropout import layers_drawing_from
+from labelsieve.method.evidence import AXES
 from labelsieve.method.learner import Judge, as_it_is
+from labelsieve.method.streams import WEIGHTS, seeded
 from labelsieve.runs.presets import CLEANERS
 
 Make = Callable[..., Cleaner]
@@ -25,7 +30,8 @@ def register_cleaner(name: str, make: Make) -> None:
     partition (N,) that the peer's mixture makes (`cleaning.prototype_teacher=own`: its own network's), and judges; after
     `cleaning.prototype_warmup` of all epochs its chances divide, at `cleaning.tau`. Its numbers stand where those of
     prototypes do (`auc_prototype`, `by_prototype`). The mixture is one for each class where the name ends in -awr. Whoever
-    resumes such a run must have registered it too. Registered again, a name means the newer one.
+    resumes such a run must have registered it too. Registered again, a name means the newer one. What it draws from torch's own
+    generator it draws by the run's seed, the epoch and the network.
     """
     if name in CLEANERS:
         raise UsageError(f'a cleaner "{name}" is known already; choose another name')
@@ -45,9 +51,10 @@ def check_cleaner(name: str) -> None:
 
 
 def own_cleaner(name: str, seed: int) -> Judge:
-    """The registered cleaner, newly made; one that is made of ours is taken as it is, for it classifies too."""
+    """The registered cleaner, newly made; one made of ours stays itself, for it classifies too. Torch draws by the seed."""
     try:
-        made = REGISTERED[name](seed=seed)
+        with layers_drawing_from(seeded(seed, WEIGHTS), torch.device("cpu")):
+            made = REGISTERED[name](seed=seed)
     except TypeError as error:
         said = " ".join(str(error).split())[:300]
         raise UsageError(
@@ -57,7 +64,47 @@ def own_cleaner(name: str, seed: int) -> Judge:
     missing = [verb for verb in VERBS if not callable(getattr(made, verb, None))]
     if missing:
         raise UsageError(f'cleaner "{name}": {type(made).__name__} has no {" and no ".join(missing)}; a cleaner has all of these')
-    return made if isinstance(made, (PrototypeCleaner, ContrastiveCleaner)) else OwnCleaner(name, made)
+    if not isinstance(made, (PrototypeCleaner, ContrastiveCleaner)):
+        return OwnCleaner(name, made)
+    made.learn = partial(_taught, name, made.learn)  # type: ignore[method-assign]
+    made.judge = partial(_chances, name, made.judge)  # type: ignore[method-assign]
+    return made
+
+
+def _taught(name: str, learn: Callable[..., None], seen: Evidence, *more: Any) -> None:
+    with _left_alone(name, "learn", seen):
+        learn(seen, *more)
+
+
+def _chances(name: str, judge: Callable[[Evidence], Any], seen: Evidence) -> Tensor:
+    """What `judge` says of the labels, or a `UsageError`: other numbers would weigh labels without a word."""
+    with _left_alone(name, "judge", seen):
+        found = judge(seen)
+    given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+    if given != (len(seen),):
+        raise UsageError(f'cleaner "{name}": judge gave {given}; it must give a tensor ({len(seen)},), a chance a label')
+    chances = found.detach().to(seen.labels.device, torch.float32)
+    if not bool(((chances >= 0) & (chances <= 1)).all()):  # false for what is no number, too
+        low, high = float(chances.min()), float(chances.max())
+        raise UsageError(
+            f'cleaner "{name}": judge gave values from {low:g} to {high:g}; chances that labels are clean '
+            f"lie between 0 and 1, as torch.sigmoid makes them of scores"
+        )
+    return chances
+
+
+@contextmanager
+def _left_alone(name: str, verb: str, seen: Evidence) -> Iterator[None]:
+    """A `UsageError` where evidence was changed in place: networks, measures and scores.npz go by the same tensors."""
+    columns = {column: getattr(seen, column) for column in AXES}
+    before = {column: values._version for column, values in columns.items()}
+    yield
+    changed = [column for column, values in columns.items() if values._version != before[column]]
+    if changed:
+        raise UsageError(
+            f'cleaner "{name}": {verb} changed seen.{changed[0]} in place, and the run reads it afterwards; '
+            f"work on seen.{changed[0]}.clone(), or use functions whose names do not end in _"
+        )
 
 
 class OwnCleaner:
@@ -82,21 +129,10 @@ class OwnCleaner:
             self.cleaner.lr = value
 
     def learn(self, seen: Evidence, clean: Tensor | None = None) -> None:
-        self.cleaner.learn(seen, clean)
+        _taught(self.name, self.cleaner.learn, seen, clean)
 
     def judge(self, seen: Evidence) -> Tensor:
-        found = self.cleaner.judge(seen)
-        given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-        if given != (len(seen),):
-            raise UsageError(f'cleaner "{self.name}": judge gave {given}; it must give a tensor ({len(seen)},), a chance a label')
-        chances = found.detach().to(seen.labels.device, torch.float32)
-        if not bool(((chances >= 0) & (chances <= 1)).all()):  # false for what is no number, too
-            low, high = float(chances.min()), float(chances.max())
-            raise UsageError(
-                f'cleaner "{self.name}": judge gave values from {low:g} to {high:g}; chances that labels are clean '
-                f"lie between 0 and 1, as torch.sigmoid makes them of scores"
-            )
-        return chances
+        return _chances(self.name, self.cleaner.judge, seen)
 
     def classify(self, features: Tensor) -> None:
         """It judges labels only."""
@@ -104,6 +140,10 @@ class OwnCleaner:
     def state_dict(self) -> dict[str, Tensor]:
         """Under names that no part of ours has; copies, for two names may share a tensor."""
         state = self.cleaner.state_dict()
+        if not isinstance(state, Mapping):
+            raise UsageError(
+                f'cleaner "{self.name}": its state_dict gave {type(state).__name__}; it must give a dict, if an empty one'
+            )
         for name, value in state.items():
             if not isinstance(value, Tensor):
                 raise UsageError(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.data.pictures.memory import Known, only_deleted
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.report.charts import Curve
@@ -17,6 +18,7 @@ from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import dotted_keys, value_at
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.moved import known_files, moved_to, to_look_at
 from labelsieve.runs.rounds import rounds, table_of
 from labelsieve.runs.source_commit import in_words
 
@@ -30,12 +32,15 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
     folder = RunFolder.open(path)
     found, record = read_findings(folder), read_record(folder)
     if source is not None:
-        record = replace(record, config=replace(record.config, data=replace(record.config.data, source=source)))
-    rows, remark = _rows(found, record)
-    wrong = found.made_wrong
-    if rows is not None and rows.truth is not None:
-        wrong = (rows.truth.labels != rows.data.labels).numpy()
-    corners = _corners(found, rows, wrong) if rows is not None and rows.data.images.ndim == 4 else []
+        record = replace(record, config=moved_to(record.config, source))
+    known = known_files(folder) if source is None else {}  # where the files were
+    intact = only_deleted(known)
+    rows, remark = _rows(record, known if intact else {})
+    place: dict[int, int] = {}
+    if rows is not None:
+        place, remark = _places(found, rows, intact)
+    wrong = _known_wrong(found, rows, place)
+    corners = _corners(found, rows, place, wrong) if rows is not None and place and rows.data.images.ndim == 4 else []
     report = replace(
         _with_training(_findings(found, _title(record), _lead(found, record, remark)), record),
         wrong=wrong,
@@ -47,6 +52,16 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
         next_commands=_next_commands(path),
     )
     return report, remark
+
+
+def _known_wrong(found: Findings, rows: Rows | None, place: dict[int, int]) -> np.ndarray | None:
+    """(N,) bool: which labels are wrong, by the truth in data that have not changed, else by the noise that was made, if any."""
+    if rows is None or rows.truth is None or not len(rows.data) == len(place) == len(found.score):
+        return found.made_wrong
+    if not _labelled_alike(found, rows, place):
+        return found.made_wrong
+    at = [place[row] for row in range(len(place))]
+    return (rows.truth.labels != rows.data.labels).numpy()[at]
 
 
 def _title(record: Record) -> str:
@@ -109,20 +124,39 @@ def _setting(key: str, record: Record) -> str:
     return str(value) if value is not None or decided is None else f"{decided:g} (by the noise estimated after the warm-up)"
 
 
-def _rows(found: Findings, record: Record) -> tuple[Rows | None, str]:
-    """The run's data, if they are still there and still the same; else why not."""
-    try:
-        rows = rows_for(record.config)
-    except ToolError as error:
-        return None, f"The data could not be opened, so there are no pictures here ({error})."
-    same = list(rows.data.ids) == [found.columns["id"][place] for place in np.argsort(found.order)]
-    if not same or not np.array_equal(rows.data.labels.numpy(), found.given):
-        return None, "The data have changed since the run, so there are no pictures here."
-    return rows, ""
+def _rows(record: Record, known: Known) -> tuple[Rows | None, str]:
+    """The run's data, if they are still there; else why not. Of the `known` files, deleted ones come out of the cache."""
+    error = None
+    for files in (known, {}) if known else ({},):
+        try:
+            return rows_for(to_look_at(record.config), known=files), ""
+        except ToolError as problem:
+            error = problem
+    return None, f"The data could not be opened, so there are no pictures here ({error})."
 
 
-def _corners(found: Findings, rows: Rows, wrong: np.ndarray | None) -> list[Corner]:
-    """Given classes with issues, those with the largest estimate first, and the most suspicious of each."""
+def _places(found: Findings, rows: Rows, intact: bool) -> tuple[dict[int, int], str]:
+    """{the run's row: its row in the data as they are now}, and what is to be said where they have changed.
+
+    Where rows came, went or have other labels, they may be others by the same names, unless the run's files are `intact`.
+    """
+    now = {name: row for row, name in enumerate(rows.data.ids)}
+    ids = [found.columns["id"][place] for place in np.argsort(found.order)]
+    place = {row: now[name] for row, name in enumerate(ids) if name in now}
+    lost = len(ids) - len(place)
+    same = len(place) == len(now) == len(ids) and _labelled_alike(found, rows, place)
+    if not place or not (intact or same):
+        return {}, "The data have changed since the run, so there are no pictures here."
+    return place, f"{lost:,} of the run's pictures {'is' if lost == 1 else 'are'} gone and not shown here." if lost else ""
+
+
+def _labelled_alike(found: Findings, rows: Rows, place: dict[int, int]) -> bool:
+    labels = [rows.data.classes[code] for code in rows.data.labels.tolist()]
+    return all(labels[at] == found.classes[found.given[row]] for row, at in place.items())
+
+
+def _corners(found: Findings, rows: Rows, place: dict[int, int], wrong: np.ndarray | None) -> list[Corner]:
+    """Given classes with issues, those with the largest estimate first, and the most suspicious of each that have pictures."""
     issues = [i for i in found.order.tolist() if found.is_issue[i]]
     by_class: dict[int, list[int]] = {}
     for i in issues:
@@ -130,15 +164,16 @@ def _corners(found: Findings, rows: Rows, wrong: np.ndarray | None) -> list[Corn
     each = min(max(PICTURES // max(len(by_class), 1), EACH[0]), EACH[1])
     shown = sorted(by_class, key=lambda k: -found.shares[k].share)[: PICTURES // each]
     return [
-        Corner(found.classes[k], len(by_class[k]), [_suspect(found, rows, wrong, i) for i in by_class[k][:each]])
+        Corner(found.classes[k], len(by_class[k]), [_suspect(found, rows, place[i], wrong, i) for i in there[:each]])
         for k in sorted(shown)
+        if (there := [i for i in by_class[k] if i in place])
     ]
 
 
-def _suspect(found: Findings, rows: Rows, wrong: np.ndarray | None, i: int) -> Suspect:
+def _suspect(found: Findings, rows: Rows, at: int, wrong: np.ndarray | None, i: int) -> Suspect:
     return Suspect(
-        rows.data.images[i].numpy(),
-        rows.data.ids[i],
+        rows.data.images[at].numpy(),
+        rows.data.ids[at],
         found.classes[found.given[i]],
         found.classes[found.suggested[i]],
         float(found.score[i]),

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from labelsieve.data.noise_record import made_as
 from labelsieve.data.places import whole_path, whole_spec
-from labelsieve.data.sources import source_at
+from labelsieve.data.sources import OWN, source_at
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config, full_key, override
 from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.folder import refuse_run
+from labelsieve.runs.moved import moved_to
 from labelsieve.runs.picture_choices import picture_options
 from labelsieve.runs.presets import defaults_for, is_own, preset
 from labelsieve.runs.quick import check_quick
@@ -23,6 +25,7 @@ PLACES = frozenset(f"pictures.{name}" for name in ("root", "val", "cache_dir", "
     "data.trusted",
     "pretrained",
 }
+FILES_ONLY = {"pictures.size": "arrays keep their size", "pictures.classes": "classes are named in the data"}
 SPECS = {"data.noise": ("matrix:", "file:", "cifar-n:"), "training.prior": ("file:",)}
 
 
@@ -61,6 +64,16 @@ def _source(text: Path | str, base: Config, given: Mapping[str, Any]) -> str:
     return source_at(str(text), picture_options(override(base, said).pictures))
 
 
+def _check_read(source: str, given: Mapping[str, Any]) -> None:
+    """A `UsageError` for what was said of pictures and only files of them can heed."""
+    unread = [key for key in FILES_ONLY if key in given and str(given[key]).lower() not in ("", "none", "null")]
+    if unread and source.partition(":")[0] not in OWN:
+        raise UsageError(
+            f"{unread[0]} is for pictures in files, and {source} has its own: {FILES_ONLY[unread[0]]}; "
+            f"leave it out, or change the data"
+        )
+
+
 def resolve(
     source: Path | str,
     *,
@@ -74,10 +87,11 @@ def resolve(
     """
     given = given_by(options, settings)
     source = _source(source, Config(), given)
+    _check_read(source, given)
     named_settings = preset(named) if named else {}
     noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
     method = str(given.get("method", named_settings.get("method", "cpc")))
-    config = override(Config(), defaults_for(source, noise) | named_settings)
+    config = override(Config(), defaults_for(source, made_as(noise)) | named_settings)
     if named:  # it stands for a whole recipe, whatever network is put into it
         config = mixed_as_published(config)
     if "cleaner" not in given and method != "cpc":
@@ -106,7 +120,7 @@ def resolve_next(
     said = (preset(named) if named else {}) | given
     if "cleaner" not in said and str(said.get("method", "cpc")) != "cpc":
         said["cleaner"] = "gmm-agn"
-    config = override(base, said if source is None else {"data.source": _source(source, base, given)} | said)
+    config = override(base if source is None else moved_to(base, _source(source, base, given)), said)
     epochs, before = config.training.epochs, base.training.epochs
     if "training.warmup" not in said and epochs is not None and (before is None or epochs < before):
         config = override(config, {"training.warmup": min(config.training.warmup, max(1, epochs // 3))})

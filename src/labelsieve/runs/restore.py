@@ -15,11 +15,12 @@ from labelsieve.runs.card import write_card
 from labelsieve.runs.cautions import write_cautions
 from labelsieve.runs.choice import Chosen
 from labelsieve.runs.config import Config
-from labelsieve.runs.data_facts import difference, known_files, write_data_facts
+from labelsieve.runs.data_facts import difference, write_data_facts
 from labelsieve.runs.decide import Decision
 from labelsieve.runs.environment import environment
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.moved import known_files
 from labelsieve.runs.outcome import write_parquet
 from labelsieve.runs.own import Watch
 from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_answers, keep_model, save

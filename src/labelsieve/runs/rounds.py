@@ -95,7 +95,7 @@ def decisions_in(folder: RunFolder, on_conflict: str) -> dict[str, Carried]:
     carried = {one.decision.id: one for one in before.carried} if before is not None else {}
     number = 1 if before is None else before.number
     now = settled(found, on_conflict, str(folder.path / NAME))
-    given = {row["id"]: row["given_label"] for row in folder.read_issues()} if now else {}
+    given = {row["id"]: row["given_label"] for row in folder.issue_rows()} if now else {}
     for name, state in found.items():
         if name in now:
             if name not in given and name not in carried:
@@ -168,7 +168,7 @@ def table_of(found: Sequence[RoundFacts]) -> tuple[list[str], list[list[str]]]:
         "round": [str(one.round) for one in found],
         "decisions used": [f"{one.decisions:,}" for one in found],
         "samples": [f"{one.samples:,}" for one in found],
-        "wrong labels left, estimated": [f"{one.wrong:,.0f} ({one.low:,.0f} to {one.high:,.0f})" for one in found],
+        "wrong labels left, by the run": [f"{one.wrong:,.0f} ({one.low:,.0f} to {one.high:,.0f})" for one in found],
         "known wrong": ["" if one.known_wrong is None else f"{one.known_wrong:,}" for one in found],
         "accuracy": ["" if one.accuracy is None else f"{one.accuracy:.2f} %" for one in found],
     }

@@ -31,6 +31,7 @@ from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.label_score import remember_division
 from labelsieve.runs.measure import Measure
+from labelsieve.runs.moved import check_there, moved_to
 from labelsieve.runs.neighbours import neighbours
 from labelsieve.runs.outcome import label_issues, write_issues, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_names, check_place
@@ -106,7 +107,9 @@ def take_up(
     folder = RunFolder.open(Path(path))
     config = folder.read_config()
     if source is not None:
-        config = replace(config, data=replace(config.data, source=source))
+        config = moved_to(config, source)
+    if rows is None:
+        check_there(config.data.source)
     if device is not None:
         config = replace(config, device=device)
     with folder.only_one():

@@ -14,6 +14,7 @@ from labelsieve.method.guessing import PASSES
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 from labelsieve.runs.config import VERSION, CleaningConfig, Config, value_at
 from labelsieve.runs.own_cleaners import check_cleaner
+from labelsieve.runs.presets import MIXTURES, PROTOTYPES
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
 DRAWS = ("balanced", "random")
@@ -116,13 +117,13 @@ def validate(config: Config, recorded: bool = False) -> None:
 
 def _check_judge(config: Config) -> None:
     """Settings of prototypes that this cleaner would not heed are errors: it has none, or they learn in another way."""
-    prototypes, mixtures = config.cleaner in ("cpc-agn", "cpc-awr"), ("gmm-agn", "gmm-awr")
+    prototypes = config.cleaner in PROTOTYPES
     heeded = {
         "prototype_prior": prototypes,
         "prototype_memory": prototypes,
         "prototype_views": prototypes,
-        "prototype_teacher": config.cleaner not in (*mixtures, "contrastive"),
-        "judge_first": config.cleaner not in mixtures,
+        "prototype_teacher": config.cleaner not in (*MIXTURES, "contrastive"),
+        "judge_first": config.cleaner not in MIXTURES,
     }
     for key in (key for key, known in heeded.items() if not known):
         said, usual = getattr(config.cleaning, key), getattr(CleaningConfig(), key)
@@ -140,9 +141,9 @@ def unheeded(config: Config, told: Collection[str]) -> str:
     """
     dividing, sizes, cpc = ("tau", "prototype_warmup"), ("dim", "prototype_lr"), ("alpha", "passes", "projector_depth", "cosine")
     unread: tuple[str, ...] = ()
-    if config.cleaner in ("gmm-agn", "gmm-awr"):
+    if config.cleaner in MIXTURES:
         unread = (*dividing, *sizes, *cpc)
-    elif config.cleaner not in ("cpc-agn", "cpc-awr"):  # one of the user's has numbers of its own
+    elif config.cleaner not in PROTOTYPES:  # one of the user's has numbers of its own
         unread = cpc if config.cleaner == "contrastive" else (*sizes, *cpc)
     found = [key for key in (f"cleaning.{name}" for name in unread) if key in told]
     return f"{', '.join(found)}: the cleaner {config.cleaner} does not read that, so nothing follows from it" if found else ""

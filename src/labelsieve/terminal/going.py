@@ -12,10 +12,10 @@ from labelsieve.issues.rules import ACTIONS
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
-from labelsieve.runs.data_facts import known_files
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.moved import known_files
 from labelsieve.runs.own import Watch
 from labelsieve.runs.rounds import round_of, rounds
 from labelsieve.runs.train import Run, begin, settled, take_up

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from labelsieve.issues.estimate import BY_THE_RUN
 from labelsieve.terminal.console import console
 
 if TYPE_CHECKING:
@@ -22,3 +23,4 @@ def say_rounds(found: "Sequence[RoundFacts]") -> None:
     for row in rows:
         table.add_row(*row)
     console.print(table)
+    console.print(BY_THE_RUN)

@@ -51,6 +51,16 @@ def test_many_copies_are_one_group() -> None:
     assert near_copies(thumbs) == [list(range(5 * NEIGHBOURS + 2))]
 
 
+def test_near_along_the_main_axes_alone_is_not_near() -> None:
+    """The first 12 values vary by far the most. In the others the last two rows are 1.4 and 1.6 away from the one before them."""
+    thumbs = np.full((402, 192), 128)
+    thumbs[:400, :12] = np.random.default_rng(0).integers(0, 256, (400, 12))
+    thumbs[400:, :12] = thumbs[399, :12]
+    thumbs[400, 12:106] += 2  # 2 sqrt(94 / 192)
+    thumbs[401, 69:] += np.where(np.arange(123) % 2, 2, -2)  # 2 sqrt(123 / 192)
+    assert near_copies(thumbs.astype(np.uint8)) == [[399, 400]]
+
+
 def test_arrays_have_the_thumbs_of_files() -> None:
     pictures = [photo(k, 32) for k in range(3)]
     stacked = np.stack([np.asarray(one).transpose(2, 0, 1) for one in pictures])

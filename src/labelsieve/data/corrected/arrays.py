@@ -11,6 +11,7 @@ from labelsieve.data.noisy_data import Collection
 from labelsieve.data.npz import read_npz
 from labelsieve.data.npz_keys import keys_by_role, plain_labels
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
+from labelsieve.errors import ToolError
 
 WHOLE = ("classes", "mirror")  # of all rows together, whatever their length
 
@@ -24,6 +25,8 @@ def corrected_npz(source: Path, target: Path, found: Collection, corrections: Co
     arrays = read_npz(source)
     labels, rows = _final(found, corrections)
     key = keys_by_role(arrays, source)["labels"]
+    if "ids" not in arrays:
+        _check_numbers(corrections, len(arrays[key]), source)
     count, places = len(arrays[key]), _places(arrays, found, len(arrays[key]))
     new = _as_before(labels, rows, plain_labels(arrays, key)[places], found).reshape(-1, *arrays[key].shape[1:])
     for name, values in arrays.items():
@@ -33,6 +36,16 @@ def corrected_npz(source: Path, target: Path, found: Collection, corrections: Co
     arrays["ids"] = np.array([found.train.ids[row] for row in rows])
     _save(target, arrays)
     return len(rows)
+
+
+def _check_numbers(corrections: Corrections, count: int, source: Path) -> None:
+    """A `ToolError` where rows that go by their numbers are fewer than were judged: those behind a deleted one have moved up."""
+    beyond = [name for name in corrections.labels if name.isdecimal() and int(name) >= count]
+    if beyond:
+        raise ToolError(
+            f"{source}: it has {count:,} rows, and the run had more, such as {beyond[0]}; without `ids` nobody can tell which "
+            f"are gone, and corrections would meet others: put them back, or drop rows by a decision"
+        )
 
 
 def _places(arrays: Mapping[str, np.ndarray], found: Collection, count: int) -> np.ndarray:

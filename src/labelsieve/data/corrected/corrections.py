@@ -1,21 +1,37 @@
 """What becomes of the rows that a run judged: {id: label, or None for dropped}. Rows it did not judge stay as they are."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 from labelsieve.data.pictures.labels import name_labels
 
 
-@dataclass(frozen=True)
+@dataclass
 class Corrections:
-    """Final labels as class names."""
+    """Final labels as class names.
+
+    `given` are the labels that the run had, where they came from the source: one that was changed there since stays, unless it
+    is to be another or a person has `decided` on it. `seen` tells afterwards which rows were met, `stayed` and `overruled`
+    which of them had been changed.
+    """
 
     labels: Mapping[str, str | None]
+    given: Mapping[str, str] = field(default_factory=dict)
+    decided: Set[str] = frozenset()
+    seen: set[str] = field(default_factory=set)
+    stayed: set[str] = field(default_factory=set)
+    overruled: set[str] = field(default_factory=set)
 
     def of(self, name: str, label: str) -> str | None:
         """The label of sample `name`, which its source calls `label`; None where it is dropped."""
-        return self.labels.get(name, label)
+        self.seen.add(name)
+        new, given = self.labels.get(name, label), self.given.get(name, label)
+        if not label or label.strip() == given.strip() or label == new:
+            return new
+        stays = new == given and name not in self.decided
+        (self.stayed if stays else self.overruled).add(name)
+        return label if stays else new
 
 
 def corrected_values(ids: Sequence[str], values: Sequence[Any], corrections: Corrections, place: str) -> list[Any]:

@@ -80,9 +80,9 @@ def class_tree(listing: Listing, corrections: Corrections, top: Path, put: Put, 
         path = listing.origin.path(row)
         same = label == listing.classes[int(listing.labels[row])]
         (stay if same else move)[row] = path if same else _moved(path, depth, folders.get(label) or _new_folder(label))
-    taken = set(stay.values())
+    taken, tried = set(stay.values()), dict[tuple[str, str], int]()
     for row, path in move.items():
-        free = _free(path, PurePosixPath(listing.origin.path(row)).parts[depth], taken)
+        free = _free(path, PurePosixPath(listing.origin.path(row)).parts[depth], taken, tried)
         taken.add(free)
         stay[row] = free
     return place(listing, stay, top, put)
@@ -92,13 +92,13 @@ def table_tree(listing: Listing, corrections: Corrections, top: Path, put: Put) 
     """Fill the folder `top` with a folder for each class, in train, val and test folders where the table has such a split."""
     divided = bool((listing.splits != TRAIN).any())
     paths: dict[int, str] = {}
-    taken: set[str] = set()
+    taken, tried = set[str](), dict[tuple[str, str], int]()
     for row, (name, code) in enumerate(zip(listing.ids, listing.labels.tolist())):
         label = corrections.of(name, listing.classes[code])
         if label is None:
             continue
         old, start = PurePosixPath(listing.origin.path(row)), f"{SPLITS[listing.splits[row]]}/" if divided else ""
-        paths[row] = _free(f"{start}{_new_folder(label)}/{old.name}", old.parent.name or "table", taken)
+        paths[row] = _free(f"{start}{_new_folder(label)}/{old.name}", old.parent.name or "table", taken, tried)
         taken.add(paths[row])
     return place(listing, paths, top, put)
 
@@ -155,17 +155,17 @@ def _moved(path: str, depth: int, folder: str) -> str:
     return "/".join(parts)
 
 
-def _free(path: str, origin: str, taken: set[str]) -> str:
-    """The path, or the first of its variants that no other picture has."""
+def _free(path: str, origin: str, taken: set[str], tried: dict[tuple[str, str], int]) -> str:
+    """The path, or the first of its variants that no other picture has. `tried` says where to go on: paths stay taken."""
     if path not in taken:
         return path
     folder, _, name = path.rpartition("/")
     stem, dot, suffix = name.rpartition(".")
-    variants = [f"{stem}-from-{origin}{dot}{suffix}"]
-    number = 1
+    number = tried.get((path, origin), 1)
     while True:
-        for variant in variants:
+        variants = [f"{stem}-from-{origin}-{number}{dot}{suffix}", f"{number}{dot}{suffix}"]
+        for variant in variants if number > 1 else [f"{stem}-from-{origin}{dot}{suffix}"]:
             if len(os.fsencode(variant)) <= LONGEST and f"{folder}/{variant}" not in taken:
+                tried[path, origin] = number
                 return f"{folder}/{variant}"
         number += 1
-        variants = [f"{stem}-from-{origin}-{number}{dot}{suffix}", f"{number}{dot}{suffix}"]

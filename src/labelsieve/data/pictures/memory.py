@@ -53,6 +53,19 @@ def known_from(places: Iterable[Path]) -> dict[str, tuple[int, int]]:
     return found
 
 
+def only_deleted(known: Known) -> bool:
+    """Whether those of the known files that are there are as they were: none was changed, or has another's name now."""
+
+    def as_it_was(path: str, stamp: tuple[int, int]) -> bool:
+        try:
+            seen = os.stat(path)  # noqa: PTH116 - as text, for speed
+        except OSError:
+            return True
+        return (seen.st_size, seen.st_mtime_ns) == tuple(stamp)
+
+    return bool(known) and all(as_it_was(path, stamp) for path, stamp in known.items())
+
+
 def recalled(origin: Files, problems: Mapping[int, str], known: Known) -> tuple[Files, dict[int, str], frozenset[str]]:
     """The files with the stamps of those that are gone and known, the problems that are left, and the paths of the former.
 

@@ -23,12 +23,12 @@ def thumb(picture: Image.Image) -> bytes:
 
 def as_text(found: bytes) -> str:
     """For an answer in JSON."""
-    return base64.b85encode(found).decode("ascii")
+    return base64.b64encode(found).decode("ascii")
 
 
 def of_texts(texts: Iterable[str]) -> NDArray[np.uint8]:
     """(N, SIDE * SIDE * 3)."""
-    return _table(base64.b85decode(text) for text in texts)
+    return _table(map(base64.b64decode, texts))
 
 
 def of_arrays(images: NDArray[np.uint8]) -> NDArray[np.uint8]:

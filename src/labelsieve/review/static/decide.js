@@ -13,7 +13,6 @@ const KEPT = 5000; // decisions whose undoing outlives a reload; in memory there
 let outbox = null;
 let undoable = [];
 let redoable = [];
-const times = []; // of own decisions, for the rate
 
 export function begin(box) {
   outbox = box;
@@ -69,12 +68,12 @@ function decideAt(places, action, label) {
     after: { action, label: outcome(row, action, label) },
     given: store.classes[row.given],
     seq: row.seq,
+    at: Date.now(),
   }));
   undoable.push(step);
   redoable = [];
   write(step, "after");
   remember();
-  for (let i = 0; i < rows.length; i++) times.push(Date.now());
   const what = action === "relabel" ? `relabelled ${label}` : DONE[action];
   announce(rows.length === 1 ? `${what}` : `${rows.length} labels: ${what}`);
   tell("decided", rows.length);
@@ -139,10 +138,21 @@ export async function takeBack({ key, id }) {
   tell("rows");
 }
 
-// Own decisions a minute, over the last five minutes at most.
+// Labels that one has decided a minute, over the last five minutes at most: by what stands, so that neither undoing nor changing
+// one's mind makes it faster.
 export function rate() {
   const since = Date.now() - 300000;
-  while (times.length && times[0] < since) times.shift();
-  if (times.length < 2) return null;
-  return (60000 * times.length) / Math.max(Date.now() - times[0], 10000);
+  const seen = new Set();
+  let decided = 0;
+  let first = Date.now();
+  for (let i = undoable.length - 1; i >= 0 && undoable[i][0].at >= since; i--) {
+    for (const { id, after, at } of undoable[i]) {
+      if (!seen.has(id) && after.action !== "clear") {
+        decided++;
+        first = at;
+      }
+      seen.add(id);
+    }
+  }
+  return decided < 2 ? null : (60000 * decided) / Math.max(Date.now() - first, 10000);
 }

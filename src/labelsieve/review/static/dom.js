@@ -53,7 +53,8 @@ export const apart = (name) => `\u2068${name}\u2069`;
 
 export const number = (value) => Math.round(value).toLocaleString("en-US");
 
+// No chance is 0: what is sent is rounded to 0.01 %.
 export function percent(share) {
-  if (share > 0 && share < 0.001) return "<0.1 %";
+  if (share < 0.001) return "<0.1 %";
   return `${(100 * share).toFixed(share < 0.1 || share > 0.995 ? 1 : 0)} %`;
 }
