@@ -186,6 +186,35 @@ def test_changes_of_others_are_seen_and_conflicts_shown_and_settled(page: Page, 
     assert page.get("/api/changes", since=3).json()["changes"] == []
 
 
+def test_what_is_decided_while_an_answer_is_made_is_told_by_the_next(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The estimate takes its time, and comes last in an answer."""
+    page.decide(page.said("s000", "drop"))
+    left = page.review.desk.left
+
+    def meanwhile() -> Any:
+        page.decide(page.said("s000", "keep", replaces=len(page.review.desk.events)))
+        return left()
+
+    monkeypatch.setattr(page.review.desk, "left", meanwhile)
+    begun, first = page.get("/api/start").json(), page.get("/api/changes", since=0).json()
+    monkeypatch.undo()
+    assert (begun["events"], first["events"]) == (1, 2) and len(page.review.desk.events) == 3
+    again = page.get("/api/changes", since=first["events"]).json()
+    assert [(change["id"], change["state"], change["seq"]) for change in again["changes"]] == [("s000", "keep", 3)]
+
+
+def test_rows_say_how_many_decisions_they_know_of(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    page.decide(page.said("s000", "drop"))
+    view = page.review.desk.view
+
+    def meanwhile(*asked: Any) -> Any:
+        page.decide(page.said("s001", "keep"))
+        return view(*asked)
+
+    monkeypatch.setattr(page.review.desk, "view", meanwhile)
+    assert page.get("/api/rows").json()["events"] == 1
+
+
 def test_taking_back_opens_the_row_again(page: Page) -> None:
     page.decide(page.said("s000"))
     page.decide(page.said("s000", "clear", replaces=1))

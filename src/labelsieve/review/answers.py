@@ -39,7 +39,6 @@ def shown(review: Review) -> dict[str, Any]:
 def progress(review: Review) -> dict[str, Any]:
     left = review.desk.left()
     return {
-        "events": len(review.desk.events),
         "counts": review.desk.counts(),
         "left": {
             "expected": left.expected,

@@ -99,19 +99,21 @@ def _static(app: FastAPI) -> None:
 
 
 def _reading(app: FastAPI, review: Review, who: str) -> None:
+    """Answers say how many decisions they surely know of, `events`, counted first: others go on deciding while one is made."""
     desk, table = review.desk, review.table
 
     @app.get("/api/start")
     def start() -> Response:
         review.pictures.begin()
-        desk.catch_up()
-        return Plain(answers.start(review, who) | {"progress": answers.progress(review)})
+        events = desk.catch_up()
+        return Plain(answers.start(review, who) | {"events": events, "progress": answers.progress(review)})
 
     @app.get("/api/rows")
     def rows(asked: Asked, view: Text = "", offset: Place = 0, limit: Annotated[int, Query(ge=0, le=PAGE)] = 60) -> Response:
+        events = len(desk.events)
         found = desk.view(asked, view)
         shown = [answers.row(review, at) for at in found.rows[max(offset, 0) : max(offset, 0) + limit].tolist()]
-        return Plain({"view": found.key, "total": len(found.rows), "offset": offset, "rows": shown})
+        return Plain({"events": events, "view": found.key, "total": len(found.rows), "offset": offset, "rows": shown})
 
     @app.get("/api/next")
     def following(asked: Asked, view: Text = "", after: Place = -1) -> Response:

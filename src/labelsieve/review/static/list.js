@@ -28,7 +28,8 @@ async function fetchFrom(offset, count = store.perPage) {
     await renew();
     return;
   }
-  Object.assign(store, { view: found.view, total: found.total, known: true });
+  // An answer that was made before a look and came after it: the next look tells again what these rows missed.
+  Object.assign(store, { view: found.view, total: found.total, known: true, events: Math.min(store.events, found.events) });
   // Rows that are here stay: they hold what was decided and is not saved yet, and hear of the rest.
   found.rows.forEach((row, i) => store.rows.has(offset + i) || store.rows.set(offset + i, row));
   if (store.focus >= store.total) store.focus = Math.max(store.total - 1, 0);

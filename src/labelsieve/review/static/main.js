@@ -16,7 +16,6 @@ const POLL = 1000;
 const SOON = 300; // while pictures are awaited
 const HIDDEN = 10000; // between looks while nobody sees the page
 let outbox = null;
-let events = 0;
 let timer = 0;
 
 // The token has become a cookie; it should not stay in the address bar, in bookmarks or in the history.
@@ -59,7 +58,8 @@ async function start() {
   toolbar();
   listen();
   filters.build(facts);
-  taken(facts.progress);
+  store.events = facts.events;
+  status.progress(facts.progress);
   pictures(facts.shown);
   detail.looks();
   measure();
@@ -69,11 +69,6 @@ async function start() {
   outbox.flush();
   status.saving(outbox);
   timer = setTimeout(poll, store.ready ? POLL : SOON);
-}
-
-function taken(progress) {
-  events = progress.events;
-  status.progress(progress);
 }
 
 // Pictures are asked for once the server has opened the data: a browser has few connections, and decisions need one.
@@ -91,8 +86,9 @@ function pictures({ ready, remark }) {
 async function poll() {
   clearTimeout(timer);
   const was = store.online;
+  const since = store.events;
   try {
-    const found = await api.changes(events);
+    const found = await api.changes(since);
     Object.assign(store, { online: true, denied: false });
     if (found.restart) {
       location.reload();
@@ -101,7 +97,8 @@ async function poll() {
     if (!was) back();
     pictures(found.shown);
     for (const change of found.changes) apply(change);
-    if (found.progress) taken(found.progress);
+    if (found.progress) status.progress(found.progress);
+    if (store.events === since) store.events = found.events; // else rows came meanwhile that know less
     if (found.changes.length) tell("rows");
   } catch (error) {
     Object.assign(store, { online: error.kind !== "gone", denied: error.kind === "denied" });
@@ -119,7 +116,10 @@ function back() {
 
 function apply({ id, ...standing }) {
   if (outbox.has(id)) return; // ours is on its way; what stands then will be told again
-  for (const row of rowsOf(id)) Object.assign(row, standing, { waiting: false });
+  for (const row of rowsOf(id)) {
+    // An answer that was made before ours was saved and came after it: the row knows better.
+    if (standing.seq >= (row.seq ?? 0)) Object.assign(row, standing, { waiting: false });
+  }
 }
 
 function naming(given) {

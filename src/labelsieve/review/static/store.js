@@ -17,6 +17,7 @@ export const store = {
   size: 1, // of the cards
   columns: 1,
   perPage: 12,
+  events: 0, // decisions in the log that all rows here have heard of; the next look asks for those after it
   progress: null,
   online: true,
 };
