@@ -14,9 +14,9 @@ import pytest
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce import warm_ups
-from labelsieve.reproduce.held import held
 from labelsieve.reproduce.sweep import check, open_sweep, read_sweep, work
 from labelsieve.reproduce.tasks import Settings
+from labelsieve.runs.held import held
 from labelsieve.runs.train import begin, drive
 from labelsieve.version import __version__
 from reproduce.tiny_sweep import CLEANERS, EPOCHS, sweep, tasks, trained

@@ -13,12 +13,12 @@ from labelsieve.cli.planning import Asked, Planned, planned, say_time
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.cells import Job, Table
 from labelsieve.reproduce.figure_files import folders_in
-from labelsieve.reproduce.held import held
 from labelsieve.reproduce.results import CellResult, Final, final, result
 from labelsieve.reproduce.sweep import Report, Sweep, check, open_sweep, work
 from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
 from labelsieve.reproduce.tasks import Task, refuse_other_settings, tasks_for
 from labelsieve.runs.findings import read_record
+from labelsieve.runs.held import held
 from labelsieve.runs.train import Progress, Run
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration

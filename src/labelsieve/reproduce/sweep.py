@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.reproduce.held import held
 from labelsieve.reproduce.tasks import Settings, Task, lacks, refuse_other_settings
 from labelsieve.reproduce.warm_ups import WarmUps
 from labelsieve.runs import atomic
 from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.held import held
 from labelsieve.runs.own import Watch
 from labelsieve.runs.train import Progress, Run, begin, take_up
 from labelsieve.version import __version__

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from labelsieve.errors import ToolError
-from labelsieve.reproduce.held import held
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs import checkpoint
 from labelsieve.runs.config import CleaningConfig, Config, OutputConfig, to_yaml
+from labelsieve.runs.held import held
 from labelsieve.runs.restore import start_at
 from labelsieve.runs.run import Run, state_of
 

@@ -1,4 +1,4 @@
-"""Locks among processes that share a sweep: a name goes in, the lock is held or it is not. It falls when its owner dies."""
+"""Locks among processes that share a folder: a name goes in, the lock is held or it is not. It falls when its owner dies."""
 
 import fcntl
 import os

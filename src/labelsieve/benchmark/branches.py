@@ -1,0 +1,253 @@
+"""What does a setting do from some epoch on? One run up to there, and several that go on from it, each in its own way.
+
+`python -m labelsieve.benchmark.branches DATA --at 76 --branch as-it-is --branch cleaning.prototype_prior=0.1 --out DIR` trains
+DIR/trunk to that epoch and then, from its state, a run for each branch: the same networks, prototypes and draws, so that what
+differs afterwards is the setting's doing (on a GPU, rounding's too). All are ordinary runs. Given again, the command goes on;
+several processes share the work. DIR/branches.csv has every epoch of all.
+"""
+
+import csv
+import io
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Column, Table
+
+from labelsieve.benchmark.known import check_some_wrong
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.runs import atomic
+from labelsieve.runs.checkpoint import Checkpoint
+from labelsieve.runs.config import Config
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.held import held
+from labelsieve.runs.resolve import parse_settings, resolve
+from labelsieve.runs.restore import start_at
+from labelsieve.runs.run import Run, state_of
+from labelsieve.runs.validate import unheeded
+from labelsieve.terminal.console import console
+from labelsieve.terminal.durations import parse_duration
+from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.going import going
+from labelsieve.terminal.progress import Stopper, follow
+
+UNCHANGED, TRUNK, TABLE = "as-it-is", "trunk", "branches.csv"
+# column -> where a line of metrics.jsonl has it, one number or one for each network, and how many decimals it is given
+MEASURES = {
+    "accuracy": ("accuracy.both", 2),
+    "accuracy_1": ("accuracy.first", 2),
+    "accuracy_2": ("accuracy.second", 2),
+    "clean_share": ("clean_share", 4),
+    "precision": ("clean_precision", 4),
+    "recall": ("clean_recall", 4),
+    "auc_mixture": ("auc_loss", 4),
+    "auc_prototypes": ("auc_prototype", 4),
+}
+# column -> its head on a terminal, where lines are short
+SHOWN = {
+    "accuracy": "accuracy",
+    "clean_share": "share",
+    "precision": "precision",
+    "recall": "recall",
+    "auc_mixture": "AUC mix.",
+    "auc_prototypes": "AUC prot.",
+}
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A way to go on: what it is called, and the whole configuration."""
+
+    name: str
+    config: Config
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How long the command may take, in seconds since it began; None: as long as it takes."""
+
+    limit: float | None
+    began: float
+
+    @property
+    def is_over(self) -> bool:
+        return self.limit is not None and time.monotonic() - self.began >= self.limit
+
+
+class StopAt(Stopper):
+    """Stops after an epoch, too; the run's last is not one to stop after, for a division follows it."""
+
+    def __init__(self, run: Run, epoch: int | None, clock: Clock) -> None:
+        super().__init__(clock.limit, clock.began)
+        self.run, self.epoch = run, epoch
+
+    def __call__(self) -> bool:
+        there = self.epoch is not None and self.epoch <= self.run.epoch < self.run.parts.recipe.epochs
+        return super().__call__() or there
+
+
+def branches_of(texts: Sequence[str], configured: Callable[[Sequence[str]], Config]) -> list[Branch]:
+    """Each text, KEY=VALUE once or several times with spaces between, as a branch; `configured` gives settings their place."""
+    found: dict[str, Branch] = {}
+    for text in texts:
+        settings = [] if text.strip() == UNCHANGED else text.split()
+        table = parse_settings(settings)
+        name = "+".join(f"{key.rpartition('.')[2]}={value}" for key, value in table.items()) or UNCHANGED
+        name = re.sub(r"[^\w.=+-]", "-", name)
+        if name in found or name == TRUNK:
+            raise UsageError(f'--branch "{text}": another is called {name}, too; say each way to go on once')
+        config = configured(settings)
+        unread = unheeded(config, table.keys())
+        if unread:
+            raise UsageError(f'--branch "{text}": {unread}; leave it out')
+        found[name] = Branch(name, config)
+    return list(found.values())
+
+
+def trained(run: Run, epoch: int | None, name: str, clock: Clock) -> bool:
+    """Train to the epoch, or to the run's end; False where time was over before. A signal ends the command with its exit code."""
+    stopper = StopAt(run, epoch, clock)
+    if not run.done and (epoch is None or run.epoch < epoch):
+        follow(run, stopper, name)
+    if stopper.signal is not None:
+        console.print(f"stopped after epoch {run.epoch} of {name}; give the command again to go on")
+        raise typer.Exit(stopper.exit_code)
+    return run.done or (epoch is not None and run.epoch >= epoch)
+
+
+def trunk_at(place: Path, config: Config, at: int, begun: bool) -> Run:
+    """The common run, where it stands. `begun`: branches have parted from it already."""
+    run = going(place, config, resume=True)
+    check_some_wrong(run.rows)
+    if run.epoch > at or (begun and run.epoch < at):
+        raise UsageError(
+            f"{place}: the common run stands after epoch {run.epoch}, and this command says --at {at}; use --at {run.epoch}, "
+            f"or another --out"
+        )
+    return run
+
+
+def grown(place: Path, branch: Branch, state: Checkpoint, timings: list[dict[str, Any]]) -> Run:
+    """The branch's run: where it was left, or where the common run stands."""
+    run = going(place / branch.name, branch.config, resume=True)
+    if run.epoch == 0:
+        try:
+            start_at(run, state, timings)
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise ToolError(
+                f"{run.folder.path}: it cannot go on from the common run ({type(error).__name__}), for it would have been "
+                f"another one from the start; such a setting is none for --branch: train it by itself"
+            ) from None
+    return run
+
+
+def measures(line: Mapping[str, Any]) -> dict[str, float | None]:
+    """The columns of one line of metrics.jsonl, means over both networks; None where it has not been measured."""
+    found: dict[str, float | None] = {}
+    for name, (key, _) in MEASURES.items():
+        value: Any = line
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        each = value if isinstance(value, list) else [value]
+        found[name] = None if None in each else sum(each) / len(each)
+    return found
+
+
+def lines_of(place: Path, branch: Branch) -> list[dict[str, Any]]:
+    """What the branch has measured so far; the division after the last epoch is none of it."""
+    folder = RunFolder(place / branch.name)
+    lines = folder.read_lines(folder.metrics) if folder.metrics.exists() else []
+    return [line for line in lines if line["phase"] != "final"]
+
+
+def written(place: Path, branches: Sequence[Branch]) -> None:
+    """DIR/branches.csv anew; what is common to all stands in each."""
+    text = io.StringIO(newline="")
+    rows = csv.writer(text)
+    rows.writerow(("branch", "epoch", "phase", *MEASURES))
+    for branch in branches:
+        for line in lines_of(place, branch):
+            numbers = zip(measures(line).values(), (decimals for _, decimals in MEASURES.values()))
+            shown = ["" if value is None else f"{value:.{decimals}f}" for value, decimals in numbers]
+            rows.writerow((branch.name, line["epoch"], line["phase"], *shown))
+    with held(place / ".locks" / "table", wait=True):
+        atomic.write_text(place / TABLE, text.getvalue())
+
+
+def ends(place: Path, branches: Sequence[Branch]) -> Iterator[tuple[str, int, dict[str, float | None]]]:
+    """(branch, epoch, measures) at the last epoch that all which have begun have reached."""
+    known = {branch.name: lines for branch in branches if (lines := lines_of(place, branch))}
+    last = min((lines[-1]["epoch"] for lines in known.values()), default=0)
+    for name, lines in known.items():
+        yield name, last, measures(next(line for line in lines if line["epoch"] == last))
+
+
+def say(place: Path, branches: Sequence[Branch]) -> None:
+    table = Table(Column("branch", overflow="fold"), "epoch", *SHOWN.values(), box=None, padding=(0, 1, 0, 0))
+    for name, epoch, found in ends(place, branches):
+        numbers = [(found[one], MEASURES[one][1]) for one in SHOWN]
+        table.add_row(name, str(epoch), *("" if value is None else f"{value:.{digits}f}" for value, digits in numbers))
+    console.print(table)
+    console.print(f"every epoch: {place / TABLE}")
+
+
+def main(
+    data: Annotated[str, typer.Argument(help="As for `labelsieve train`; the true labels must be known.")],
+    at: Annotated[int, typer.Option(help="The epoch after which branches part.")],
+    branch: Annotated[
+        list[str],
+        typer.Option(help=f"What to change from there on: KEY=VALUE, several with spaces between; {UNCHANGED}: nothing. Repeat."),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder of the runs; made, or gone on with.")],
+    until: Annotated[int | None, typer.Option(help="Stop every branch after this epoch.")] = None,
+    preset: Annotated[str | None, typer.Option(help="A named group of settings.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Wrong labels to make on purpose.")] = None,
+    time_limit: Annotated[str | None, typer.Option(help="Stop cleanly before this much time has passed: 9m.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting, of all.")] = None,
+) -> None:
+    """Train one run to an epoch, go on from there in several ways, and print where they are."""
+    clock = Clock(parse_duration(time_limit) if time_limit else None, time.monotonic())
+
+    def configured(more: Sequence[str]) -> Config:
+        return resolve(data, named=preset, options={"data.noise": noise}, settings=[*(settings or ()), *more])
+
+    config = configured(())
+    branches = branches_of(branch, configured)
+    _check_epochs(config, at, until)
+    _check_place(out)
+    begun = any(RunFolder(out / one.name).config.exists() for one in branches)
+    with held(out / ".locks" / TRUNK, wait=True):  # other processes wait here until it is trained
+        trunk = trunk_at(out / TRUNK, config, at, begun)
+        left = [] if trained(trunk, at, TRUNK, clock) else [TRUNK, *(one.name for one in branches)]
+    state, timings = state_of(trunk), trunk.timings
+    del trunk  # a device may have little room for two
+    for one in [] if left else branches:
+        with held(out / ".locks" / one.name) as ours:
+            if ours and (clock.is_over or not trained(grown(out, one, state, timings), until, one.name, clock)):
+                left.append(one.name)
+        written(out, branches)
+    if left:
+        console.print(f"time is over, and left are {', '.join(left)}; give the command again to go on")
+    if (out / TABLE).exists():
+        say(out, branches)
+
+
+def _check_epochs(config: Config, at: int, until: int | None) -> None:
+    epochs = config.training.epochs
+    if at < 1 or (epochs is not None and at >= epochs):
+        raise UsageError(f"--at {at}: branches part after an epoch of the {epochs or 'run'}, and before its last")
+    if until is not None and until <= at:
+        raise UsageError(f"--until {until} is not after --at {at}; leave it out, or choose a later epoch")
+
+
+def _check_place(out: Path) -> None:
+    if out.exists() and not (out / ".locks").is_dir() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out}: it exists and holds no branches; choose another --out")
+
+
+if __name__ == "__main__":
+    as_command(main)
