@@ -21,15 +21,16 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "PAPER.md", "RESULTS.md", "LOG.md", "ARCHITECTURE.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 # What stands for many words, and one of them.
-STANDS_FOR = {"S": "0", "SPEC": "sym:0.2", "C": "cpc-awr", "M": "cpc", "training.lambda_u=L": "training.lambda_u=0"}
+STANDS_FOR = {"S": "0", "N": "4", "SPEC": "sym:0.2", "C": "cpc-awr", "M": "cpc", "training.lambda_u=L": "training.lambda_u=0"}
 
 
 def commands_in(text: str) -> list[str]:
-    """Inline code, also over two lines, and lines of blocks; what follows a # is a comment."""
+    """Inline code, also over two lines, and lines of blocks, which a backslash goes on with; after a # comes a comment."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     inline = [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)]
-    return [one for one in (*inline, *"\n".join(blocks).splitlines()) if re.match(r"(python -m )?labelsieve[ .][a-z]", one)]
+    lines = re.sub(r"\\\n\s*", "", "\n".join(blocks)).splitlines()
+    return [one for one in (*inline, *lines) if re.match(r"(python -m )?labelsieve[ .][a-z]", one)]
 
 
 FOUND = [(page.name, one) for page in PAGES for one in commands_in(page.read_text(encoding="utf-8"))]
