@@ -9,7 +9,7 @@ import typer
 from labelsieve.errors import UsageError, command
 from labelsieve.issues.estimate import in_words
 from labelsieve.issues.rules import ACTIONS
-from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config
 from labelsieve.runs.findings import read_findings, read_record
@@ -31,24 +31,27 @@ def going(out: Path, config: Config, resume: bool) -> Run:
         if not (resume and RunFolder(out).config.exists()):
             return begin(out, config, watch)
         before = RunFolder.open(out).read_config()
-        _compare(before, config, out, watch)
-        return take_up(out, watch=watch)
+        return take_up(out, watch=watch, rows=_compared(before, config, out, watch))
 
 
-def _compare(before: Config, config: Config, out: Path, watch: Watch) -> None:
-    """Settings that were left open are the same when the data settle them the same; decisions, when they are of one run."""
+def _compared(before: Config, config: Config, out: Path, watch: Watch) -> Rows | None:
+    """Settings that were left open are the same when the data settle them the same; decisions, when they are of one run.
+
+    The data, where they had to be read for that.
+    """
     begun = round_of(before)
     if begun is not None and config.data.decisions == begun.parent:  # as they were when the run began
         config = replace(config, data=replace(config.data, decisions=before.data.decisions))
     same = (config, mixed_as_published(config))  # runs from before the network had a say in mixing go on as they began
     if before in same:
-        return
+        return None
     rows = rows_for(config, watch, known_files(RunFolder(out)))
     if before not in [settled(one, rows)[0] for one in same]:
         raise UsageError(
             f"{out}: the run there has other settings than this command; use {command('resume', out)} to go on with it as "
             f"it is, or another --out"
         )
+    return rows
 
 
 def finish(run: Run, limit: float | None, began: float | None = None) -> None:
