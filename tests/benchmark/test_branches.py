@@ -125,15 +125,21 @@ def test_what_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
     assert not (out / "as-it-is").exists() and len(lines(out / "prototype_prior=0.55")) == 5
 
 
-def test_a_signal_stops_it_with_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("run", "epoch"), [("trunk", 1), ("as-it-is", AT + 1)])
+def test_a_signal_stops_it_with_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str, epoch: int) -> None:
+    asked = StopAt.__call__
+
     def heard(self: StopAt) -> bool:
-        self.signal = 15
-        return True
+        self.signal = 15 if self.run.epoch >= epoch else None
+        return asked(self)
 
     monkeypatch.setattr(StopAt, "__call__", heard)
+    out = tmp_path / "study"
     with pytest.raises(typer.Exit) as stopped:
-        study(tmp_path / "study", "as-it-is")
-    assert stopped.value.exit_code == 143 and len(lines(tmp_path / "study" / "trunk")) == 1
+        study(out, "as-it-is")
+    assert stopped.value.exit_code == 143 and len(lines(out / run)) == epoch
+    table = out / "branches.csv"
+    assert len(table.read_text().splitlines()) == 1 + epoch if run == "as-it-is" else not table.exists()
 
 
 def test_a_run_killed_before_it_left_the_trunk_leaves_it_then(

@@ -226,10 +226,12 @@ def main(
     state, timings = state_of(trunk), trunk.timings
     del trunk  # a device may have little room for two
     for one in [] if left else branches:
-        with held(out / ".locks" / one.name) as ours:
-            if ours and (clock.is_over or not trained(grown(out, one, state, timings), until, one.name, clock)):
-                left.append(one.name)
-        written(out, branches)
+        try:
+            with held(out / ".locks" / one.name) as ours:
+                if ours and (clock.is_over or not trained(grown(out, one, state, timings), until, one.name, clock)):
+                    left.append(one.name)
+        finally:  # also after a signal: what was measured is in the table
+            written(out, branches)
     if left:
         console.print(f"time is over, and left are {', '.join(left)}; give the command again to go on")
     if (out / TABLE).exists():
