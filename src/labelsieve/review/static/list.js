@@ -30,6 +30,7 @@ async function fetchFrom(offset, count = store.perPage) {
   }
   // An answer that was made before a look and came after it: the next look tells again what these rows missed.
   Object.assign(store, { view: found.view, total: found.total, known: true, events: Math.min(store.events, found.events) });
+  tell("fetched", found.rows);
   // Rows that are here stay: they hold what was decided and is not saved yet, and hear of the rest.
   found.rows.forEach((row, i) => store.rows.has(offset + i) || store.rows.set(offset + i, row));
   if (store.focus >= store.total) store.focus = Math.max(store.total - 1, 0);
@@ -121,8 +122,10 @@ export function selectPage() {
 }
 
 export async function toNextOpen() {
+  const [mine, from] = [era, store.focus];
   try {
-    const { at } = await api.nextOpen(store.filter, store.view, store.focus);
+    const { at } = await api.nextOpen(store.filter, store.view, from);
+    if (mine !== era || from !== store.focus) return; // one went on meanwhile
     if (at < 0) announce("no open label is left in this list");
     else go(at);
   } catch (error) {
