@@ -252,3 +252,14 @@ def test_a_strange_server_in_the_same_place_takes_nothing_away(serve: Serve, tab
     assert [one["action"] for one in server.await_log(2)] == ["accept", "drop"]
     page.until(lambda: not page.text("banner"), "no banner")
     page.errors()  # the strange answers are in the browser's log
+
+
+def test_a_page_of_another_log_begins_anew_though_that_has_more_decisions(page: Page, server: Server, tmp_path: Path) -> None:
+    page.choose("state", "any")
+    page.press("d")
+    page.saved()
+    page.until(lambda: page.text("progress").startswith("1 of "), "a look at the server")
+    kept = Server(tmp_path)
+    keeps(kept, "ben", 3, 4)
+    (tmp_path / "decisions.jsonl").replace(server.path / "decisions.jsonl")
+    page.until(lambda: page.states()[:5] == ["open", "open", "open", "keep", "keep"], "what stands in the other log")

@@ -29,7 +29,7 @@ export const start = () => ask("/api/start");
 export const rows = (filter, view, offset, limit) => ask(`/api/rows?${query({ ...filter, view, offset, limit })}`);
 export const nextOpen = (filter, view, after) => ask(`/api/next?${query({ ...filter, view, after })}`);
 export const row = (id) => ask(`/api/row?${query({ id })}`);
-export const changes = (since) => ask(`/api/changes?${query({ since })}`);
+export const changes = (since, heard, mark) => ask(`/api/changes?${query({ since, heard, mark })}`);
 export const decide = (decisions) =>
   ask("/api/decisions", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ decisions }) });
 

@@ -17,7 +17,7 @@ const SOON = 300; // while pictures are awaited
 const HIDDEN = 10000; // between looks while nobody sees the page
 let outbox = null;
 let timer = 0;
-let latest = 0; // decisions that the progress on the page counts
+let latest = { events: 0, mark: "" }; // decisions that were heard of, which the progress counts, and what marks their log
 
 // The token has become a cookie; it should not stay in the address bar, in bookmarks or in the history.
 if (location.search) history.replaceState(null, "", location.pathname);
@@ -59,7 +59,8 @@ async function start() {
   toolbar();
   listen();
   filters.build(facts);
-  store.events = latest = facts.events;
+  latest = { events: facts.events, mark: facts.mark };
+  store.events = facts.events;
   status.progress(facts.progress);
   pictures(facts.shown);
   detail.looks();
@@ -88,7 +89,7 @@ async function poll() {
   clearTimeout(timer);
   const since = store.events;
   try {
-    const found = await api.changes(since);
+    const found = await api.changes(since, latest.events, latest.mark);
     const away = !store.online;
     Object.assign(store, { online: true, denied: false });
     if (found.restart) {
@@ -98,8 +99,8 @@ async function poll() {
     if (away) back();
     pictures(found.shown);
     const heard = found.changes.filter(apply).length;
-    if (found.progress && found.events >= latest) { // else a later look came first
-      latest = found.events;
+    if (found.progress && found.events >= latest.events) { // else a later look came first
+      latest = { events: found.events, mark: found.mark };
       status.progress(found.progress);
     }
     // What nobody could hear yet is told again; so is all since then, where rows came meanwhile that know less.
