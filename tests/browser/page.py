@@ -26,6 +26,12 @@ window.fetch = async (path, ...rest) => {
   return answer;
 };
 """
+# What is announced stays for a moment only; here it is kept.
+LISTEN = """
+const live = document.getElementById('live');
+window.announced = [];
+new MutationObserver(() => window.announced.push(live.textContent)).observe(live, { childList: true });
+"""
 PATIENCE = 120.0  # of a machine that is busy with other tests; what is awaited usually takes a fraction of a second
 
 
@@ -36,6 +42,7 @@ class Page:
     def open(self, address: str) -> "Page":
         self.driver.get(address)
         self.until(lambda: self.cards() or self.script("return document.querySelector('.done') !== null"), "the list")
+        self.script(LISTEN)
         return self
 
     def script(self, code: str, *facts: Any) -> Any:
@@ -155,6 +162,10 @@ class Page:
     def saved(self) -> None:
         """All that was decided is on the server's disk."""
         self.until(lambda: self.text("saved") == "all saved", "all saved")
+
+    def announced(self, words: str) -> bool:
+        """Was something that begins with these words read out to those who do not see the page, since it was opened?"""
+        return any(line.startswith(words) for line in self.script("return window.announced"))
 
     def errors(self) -> list[str]:
         """What the browser complained about, less that a server was gone (net::ERR_...) or is still opening its data (503)."""

@@ -114,6 +114,18 @@ def test_next_open_does_not_move_one_who_went_on(page: Page) -> None:
     assert page.focus() == "s199"
 
 
+def test_next_open_passes_over_what_is_decided_and_not_saved_yet(page: Page) -> None:
+    page.hold("/api/decisions")
+    page.press("a", "a", RIGHT, "k", HOME)
+    page.until_held()
+    page.press("o")
+    page.until(lambda: page.focus() == "s002", "the next open one")
+    page.press("o")
+    page.until(lambda: page.focus() == "s004", "the one after it")
+    page.let_go()
+    page.saved()
+
+
 def test_a_selection_that_is_loading_overtakes_nothing_and_moves_nobody(serve: Serve, tab: Tab, tmp_path: Path) -> None:
     """What is pressed before its rows are here is neither decided before it nor lost among it; one who went on stays there."""
     server = serve(made_run(tmp_path / "run", count=4000))

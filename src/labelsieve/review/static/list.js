@@ -123,10 +123,17 @@ export function selectPage() {
 
 export async function toNextOpen() {
   const [mine, from] = [era, store.focus];
+  const decided = (place) => store.rows.has(place) && store.rows.get(place).state !== "open"; // the server may not know it yet
+  const passed = new Set();
+  let at = from;
   try {
-    const { at } = await api.nextOpen(store.filter, store.view, from);
-    if (mine !== era || from !== store.focus) return; // one went on meanwhile
-    if (at < 0) announce("no open label is left in this list");
+    do {
+      passed.add(at);
+      while (decided(at + 1)) at += 1;
+      ({ at } = await api.nextOpen(store.filter, store.view, at));
+      if (mine !== era || from !== store.focus) return; // one went on meanwhile
+    } while (at >= 0 && decided(at) && !passed.has(at));
+    if (at < 0 || decided(at)) announce("no open label is left in this list");
     else go(at);
   } catch (error) {
     tell("failed", error);
