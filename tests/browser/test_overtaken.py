@@ -11,6 +11,7 @@ from browser.page import END, HOME, LEFT, RIGHT, SHIFT, Page
 from browser.server import Server
 from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.log import DecisionLog
+from labelsieve.decisions.state import states
 from review.made import CLASSES, made_run
 
 Serve = Callable[..., Server]
@@ -180,6 +181,36 @@ def test_a_refusal_after_which_the_server_is_gone_does_not_hide_what_stands(page
     page.until(lambda: "did not take a decision" in page.text("banner"), "the refusal")
     page.until(lambda: page.states()[0] == "keep", "what stands")
     page.errors()
+
+
+def test_undoing_takes_back_what_was_saved_many_steps_later_under_another_name(page: Page, server: Server) -> None:
+    """Sixty decisions are made before the page hears that the first is saved; taking back another's names what was seen."""
+    page.hold("/api/decisions")
+    page.press(*"k" * 60)
+    page.until_held()
+    page.let_go()
+    server.await_log(60)
+    page.saved()
+    page.click(page.by_id("who"))
+    page.script("document.querySelector('#naming input').value = 'ben'")
+    page.click(page.button("Save"))
+    page.press(*"z" * 60)
+    server.await_log(120)
+    page.saved()
+    assert not [name for name, state in states(DecisionLog(server.path).all()).items() if state.current is not None]
+
+
+def test_a_page_that_grew_while_it_was_loading_is_loaded_whole(page: Page) -> None:
+    code = """
+    const done = arguments[0];
+    Promise.all([import('/static/store.js'), import('/static/list.js')]).then(([{ store }, { go, show }]) => {
+      store.perPage = 12;
+      go(96);
+      store.perPage = 24;
+      show().then(() => done([...store.rows.keys()].filter((place) => place >= 96 && place < 120).length));
+    });
+    """
+    assert page.driver.execute_async_script(code) == 24
 
 
 NOT_SAVED = """

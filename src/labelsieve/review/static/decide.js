@@ -13,6 +13,7 @@ const KEPT = 5000; // decisions whose undoing outlives a reload; in memory there
 let outbox = null;
 let undoable = [];
 let redoable = [];
+const unsaved = new Map(); // key -> what it was written for, however many steps ago
 let loading = false; // a selection; what was decided meanwhile would be overtaken by it
 
 export function begin(box) {
@@ -21,6 +22,7 @@ export function begin(box) {
     try {
       const found = JSON.parse(localStorage.getItem(`labelsieve:${store.run}:${name}`) ?? "[]");
       if (Array.isArray(found)) stack.push(...found);
+      for (const item of stack.flat()) unsaved.set(item.key, item);
     } catch { /* nothing was kept */ }
   }
 }
@@ -114,6 +116,7 @@ function write(step, which) {
     const entry = { key: newKey(), id: item.id, action, label: action === "relabel" ? label : null, who: store.who, replaces: item.seq };
     for (const row of rowsOf(item.id)) assume(row, entry);
     item.key = entry.key;
+    unsaved.set(item.key, item);
     return entry;
   });
   outbox.add(entries);
@@ -133,9 +136,9 @@ on("fetched", (rows) => {
 
 // The server has them on its disk.
 export function saved(found) {
-  const bySeq = new Map(found.map((entry) => [entry.key, entry.seq]));
-  for (const stack of [undoable, redoable]) {
-    for (const step of stack.slice(-50)) for (const item of step) if (bySeq.has(item.key)) item.seq = bySeq.get(item.key);
+  for (const { key, seq } of found) {
+    if (unsaved.get(key)?.key === key) unsaved.get(key).seq = seq; // else it was undone or redone since
+    unsaved.delete(key);
   }
   for (const { id, seq } of found) {
     if (outbox.has(id)) continue;
@@ -150,6 +153,7 @@ export async function takeBack({ key, id }) {
   const without = (stack) => stack.map((step) => step.filter((item) => item.key !== key)).filter((step) => step.length);
   undoable = without(undoable);
   redoable = without(redoable);
+  unsaved.delete(key);
   remember();
   const found = await api.row(id).catch(() => null);
   if (!found) store.events = 0; // nothing is known of it now; the next look tells what stands

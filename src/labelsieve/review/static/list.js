@@ -7,7 +7,7 @@ import { pageOf, store, tell } from "./store.js";
 const MOST = 500; // rows in one answer
 const SELECTED = 5000; // at once, at most: as many as an undo after a reload can take back
 const KEPT = 1500; // rows that are kept; those far from the focus go first
-let asked = new Map(); // offset -> promise, so that nothing is asked twice
+let asked = new Map(); // offset and count -> promise, so that nothing is asked twice
 let era = 0; // answers to questions of an older list are thrown away
 
 // A new list for the filter as it is now.
@@ -53,10 +53,10 @@ function ensure(page) {
   let whole = true;
   for (let place = offset; place < end && whole; place++) whole = store.rows.has(place);
   if (whole) return Promise.resolve();
-  if (!asked.has(offset)) {
-    asked.set(offset, fetchFrom(offset).finally(() => asked.delete(offset)));
-  }
-  return asked.get(offset);
+  const pages = asked; // of this list
+  const part = `${offset} ${store.perPage}`;
+  if (!pages.has(part)) pages.set(part, fetchFrom(offset).finally(() => pages.delete(part)));
+  return pages.get(part);
 }
 
 // Show the page of the focus; ask for it if it is not here, and for the ones beside it.
