@@ -11,6 +11,27 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
+# The first answer to such a request that says such a thing is held back; `read` tells that the page has done with it.
+HOLD = """
+const [asked, words] = arguments;
+const real = window.fetch;
+Object.assign(window, { held: 0, read: false });
+window.fetch = async (path, ...rest) => {
+  const answer = await real(path, ...rest);
+  if (window.release || !String(path).includes(asked) || !(await answer.clone().text()).includes(words)) return answer;
+  window.held += 1;
+  await new Promise((done) => { window.release = done; });
+  const facts = await answer.json();
+  answer.json = async () => { setTimeout(() => { window.read = true; }); return facts; };
+  return answer;
+};
+"""
+# What is announced stays for a moment only; here it is kept.
+LISTEN = """
+const live = document.getElementById('live');
+window.announced = [];
+new MutationObserver(() => window.announced.push(live.textContent)).observe(live, { childList: true });
+"""
 PATIENCE = 120.0  # of a machine that is busy with other tests; what is awaited usually takes a fraction of a second
 
 
@@ -21,6 +42,7 @@ class Page:
     def open(self, address: str) -> "Page":
         self.driver.get(address)
         self.until(lambda: self.cards() or self.script("return document.querySelector('.done') !== null"), "the list")
+        self.script(LISTEN)
         return self
 
     def script(self, code: str, *facts: Any) -> Any:
@@ -46,6 +68,18 @@ class Page:
         facts = {"offline": gone, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
         self.driver.execute_cdp_cmd("Network.enable", {})
         self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", facts)
+
+    def hold(self, asked: str, words: str = "") -> None:
+        """The first answer to a request with `asked` in it that says `words` stays on its way until it is let go."""
+        self.script(HOLD, asked, words)
+
+    def until_held(self) -> None:
+        self.until(lambda: self.script("return window.held") == 1, "an answer to hold back")
+
+    def let_go(self) -> None:
+        """And the page has read it."""
+        self.script("window.release()")
+        self.until(lambda: self.script("return window.read"), "the answer, let go")
 
     # --- doing
 
@@ -128,6 +162,10 @@ class Page:
     def saved(self) -> None:
         """All that was decided is on the server's disk."""
         self.until(lambda: self.text("saved") == "all saved", "all saved")
+
+    def announced(self, words: str) -> bool:
+        """Was something that begins with these words read out to those who do not see the page, since it was opened?"""
+        return any(line.startswith(words) for line in self.script("return window.announced"))
 
     def errors(self) -> list[str]:
         """What the browser complained about, less that a server was gone (net::ERR_...) or is still opening its data (503)."""

@@ -80,61 +80,6 @@ def test_a_decision_over_another_is_undone_to_the_other(page: Page, server: Serv
     assert server.await_log(4)[-1]["action"] == "clear"
 
 
-HOLD = """
-const [start, words] = arguments;
-const real = window.fetch;
-window.held = 0;
-window.fetch = async (path, ...rest) => {
-  const answer = await real(path, ...rest);
-  if (window.release || !String(path).startsWith(start) || !(await answer.clone().text()).includes(words)) return answer;
-  window.held += 1;
-  await new Promise((done) => { window.release = done; });
-  return answer;
-};
-"""
-
-
-def hold(page: Page, path: str, words: str) -> None:
-    """The first answer to such a request that says such a thing stays on its way until it is let go."""
-    page.script(HOLD, path, words)
-
-
-def test_news_that_were_overtaken_do_not_undo_a_decision(page: Page, server: Server) -> None:
-    """An answer made before a decision was saved, and read after it."""
-    hold(page, "/api/changes", '"state":"drop"')
-    page.press("d")
-    page.until(lambda: page.script("return window.held") == 1, "what the server says of the dropping")
-    page.press("z")
-    server.await_log(2)
-    page.saved()
-    seen = page.script(
-        "const seen = []; window.watched = seen; const card = document.querySelector('.card');"
-        "new MutationObserver(() => seen.push(card.dataset.state)).observe(card, {attributes: true}); window.release();"
-        "return card.dataset.state"
-    )
-    assert seen == "open"
-    page.press(RIGHT, "k")
-    page.saved()
-    page.until(lambda: page.text("progress").startswith("1 of "), "a later look at the server")
-    assert "drop" not in page.script("return window.watched") and page.states()[:2] == ["open", "keep"]
-
-
-def test_rows_that_were_overtaken_by_news_hear_of_them_again(page: Page, server: Server, tab: Tab) -> None:
-    """A page of rows that another person decides on while it is on its way."""
-    per_page = len(page.ids())
-    hold(page, "/api/rows", "")
-    page.press("r")
-    page.until(lambda: page.script("return window.held") == 1, "the list")
-    other = tab(server.address, 1)
-    name = other.focus()
-    other.press("d")
-    other.saved()
-    page.until(lambda: page.text("progress").startswith("1 of "), "news of the other's decision")
-    page.script("window.release()")
-    page.until(lambda: len(page.ids()) == per_page and page.ids()[0] == name, "the list, let go")
-    page.until(lambda: page.states()[0] == "drop", "what the other decided")
-
-
 def rate(page: Page) -> float:
     """As the page has it, by its own clock; 0 where it gives none."""
     return float(page.script("return import('/static/decide.js').then((found) => found.rate() ?? 0)"))
@@ -157,6 +102,7 @@ def test_the_rate_is_of_decisions_that_stand(page: Page) -> None:
     assert rate(page) == 0 and "a minute" not in page.text("progress")
     page.press("y", "y")
     assert rate(page) > 0
+    page.saved()  # the next test begins without these
 
 
 def test_arrows_and_shift_select_and_one_undo_takes_all_back(page: Page, server: Server) -> None:
@@ -267,9 +213,12 @@ def test_filters_by_state_class_pair_and_text(page: Page) -> None:
     page.choose("pair", pair)
     page.until(lambda: page.total() == count, "the pair")
     page.click(page.by_id("clear"))
+    page.until(lambda: page.total() == whole - 3, "the open ones again")
     wanted = page.ids()[0]
     page.press("/", *wanted, ENTER)
-    page.until(lambda: page.ids() == [wanted], "the id")
+    # A busy machine may look for the first letters only, and they may be enough.
+    typed = "return import('/static/store.js').then(({ store }) => [store.filter.text, store.rows.size])"
+    page.until(lambda: page.script(typed) == [wanted, 1] and page.ids() == [wanted], "the id")
     page.press("a")  # the focus is back on the list
     page.saved()
     assert page.states() == ["accept"]
@@ -292,6 +241,7 @@ def test_next_open_and_help(page: Page) -> None:
     ids = page.ids()
     page.press("a", "a", HOME, "o")
     page.until(lambda: page.focus() == ids[2], "the next open one")
+    page.saved()
     page.press("?")
     words = page.script("return document.getElementById('keys').open && document.getElementById('keys').textContent")
     for word in (

@@ -83,7 +83,7 @@ def test_everything_has_a_name_for_those_who_do_not_see_it(lookable: Server, tab
     words = page.script("return document.getElementById(arguments[0]).getAttribute('aria-label')", active)
     assert "given" in words and "suggested" in words and "open" in words
     page.press("a")
-    page.until(lambda: page.text("live") == "accepted", "the announcement")
+    page.until(lambda: page.announced("accepted"), "the announcement")
     page.press("z")
     page.saved()
     page.press("g")
@@ -122,12 +122,12 @@ def test_the_single_view_tells_those_who_do_not_see_it_where_it_is(lookable: Ser
     page = tab(lookable.address)
     ids = page.ids()
     page.press("g")
-    page.until(lambda: page.text("live").startswith(f"{ids[0]}: given "), "the first label")
+    page.until(lambda: page.announced(f"{ids[0]}: given "), "the first label")
     assert page.script("return document.activeElement.id") == "detail"
     page.press("\ue014")
-    page.until(lambda: page.text("live").startswith(f"{ids[1]}: given "), "the second label")
+    page.until(lambda: page.announced(f"{ids[1]}: given "), "the second label")
     page.press("u")
-    page.until(lambda: page.text("live").startswith(f"not sure; {ids[2]}: given "), "the decision and what comes next")
+    page.until(lambda: page.announced(f"not sure; {ids[2]}: given "), "the decision and what comes next")
     page.press("z", "g")
     page.saved()
 
@@ -136,7 +136,7 @@ def test_a_page_that_is_turned_is_told_to_those_who_do_not_see_it(lookable: Serv
     page = tab(lookable.address)
     first = page.focus()
     page.press("\ue00f")
-    page.until(lambda: page.focus() != first and page.text("live").startswith(f"{page.focus()}: given "), "the first of the page")
+    page.until(lambda: page.focus() != first and page.announced(f"{page.focus()}: given "), "the first of the page")
 
 
 def test_names_from_right_to_left_stay_on_their_side_of_the_arrow(serve: Serve, tab: Tab, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import labelsieve
 from decisions.made import decision
+from labelsieve import locks
 from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.errors import ToolError
@@ -104,6 +105,8 @@ def test_killed_at_random_moments_every_acknowledged_entry_is_there_once(tmp_pat
         pair = [writer(tmp_path, f"{turn}{side}") for side in "ab"]
         for process in pair:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            for _ in range(2):  # however busy the machine is, each comes so far
+                acknowledged += process.stdout.readline().split()
         time.sleep(rng.uniform(0.0, 0.15))
         for process in pair:
             process.kill()
@@ -212,6 +215,39 @@ def test_a_log_put_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
     assert log.append([decision("2")])[0].seq == 1
     (tmp_path / NAME).write_bytes(b"")
     assert log.append([decision("2")])[0].seq == 1 and len(log.all()) == 1
+
+
+def test_a_log_written_over_by_a_longer_one_is_read_anew(tmp_path: Path) -> None:
+    """As `cp` puts back a copy: the file stays the same one."""
+    log = DecisionLog(tmp_path)
+    log.append([decision("1")])
+    (tmp_path / "other").mkdir()
+    DecisionLog(tmp_path / "other").append([decision(f"another {n}") for n in range(3)])
+    (tmp_path / NAME).write_bytes((tmp_path / "other" / NAME).read_bytes())
+    assert [entry.seq for entry in log.append([decision("1")])] == [4]
+    assert [entry.key for entry in log.all()] == ["another 0", "another 1", "another 2", "1"]
+
+
+def test_a_log_put_in_the_place_of_another_while_one_waits_for_it_gets_the_decision(tmp_path: Path) -> None:
+    log = DecisionLog(tmp_path)
+    log.append([decision("1")])
+    (tmp_path / "other").mkdir()
+    DecisionLog(tmp_path / "other").append([decision("another")])
+    waits, real = threading.Event(), locks.fcntl.flock
+
+    def told(handle: int, flags: int) -> None:
+        waits.set()
+        real(handle, flags)
+
+    with (tmp_path / NAME).open("rb") as held, pytest.MonkeyPatch.context() as patch:
+        real(held, locks.fcntl.LOCK_EX)
+        patch.setattr(locks.fcntl, "flock", told)
+        writing = threading.Thread(target=log.append, args=([decision("2")],))
+        writing.start()
+        assert waits.wait(60)
+        (tmp_path / "other" / NAME).replace(tmp_path / NAME)
+    writing.join()
+    assert [entry.key for entry in DecisionLog(tmp_path).all()] == ["another", "2"]
 
 
 def test_links_and_pipes_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import io
 import json
 import pickle
+import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -343,6 +345,36 @@ def test_a_secret_that_others_could_read_is_made_anew(tmp_path: Path, monkeypatc
     first = tokens.run_token(tmp_path)
     (tmp_path / "labelsieve" / tokens.NAME).chmod(0o644)
     assert tokens.run_token(tmp_path) != first
+
+
+def test_two_first_reviews_at_once_share_one_whole_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is held up when it has made its secret and not yet written it, the second until the first is through."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    real, begun, found = tokens.secrets.token_bytes, [], {}
+    first_is_through = threading.Event()
+
+    def start(name: str) -> None:
+        found[name] = tokens.run_token(tmp_path / "run")
+
+    second = threading.Thread(target=start, args=("second",))
+
+    def slow(count: int) -> bytes:
+        begun.append(count)
+        if len(begun) == 1:
+            second.start()
+            while len(begun) < 2 and second.is_alive():
+                time.sleep(0.001)
+        else:
+            first_is_through.wait(60)
+        return real(count)
+
+    monkeypatch.setattr(tokens.secrets, "token_bytes", slow)
+    start("first")
+    first_is_through.set()
+    second.join()
+    secret = (tmp_path / "labelsieve" / tokens.NAME).read_bytes()
+    assert len(secret) == 32 and found["first"] == found["second"] == tokens.run_token(tmp_path / "run")
+    assert [file.name for file in (tmp_path / "labelsieve").iterdir()] == [tokens.NAME]
 
 
 def test_where_no_secret_can_be_kept_the_token_is_new_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,6 +229,24 @@ def test_a_log_that_was_put_in_its_place_starts_the_page_over(page: Page, run: P
     assert page.get("/api/rows").json()["total"] == 20
 
 
+def test_another_log_with_as_many_decisions_starts_the_page_over_and_is_what_counts(page: Page, run: Path) -> None:
+    from labelsieve.decisions.decision import Decision
+
+    begun = page.get("/api/start").json()
+    page.decide(page.said("s000", "drop"), page.said("s001", "drop"))
+    seen = page.get("/api/changes", since=0, heard=begun["events"], mark=begun["mark"]).json()
+    asked = {"since": 1, "heard": 2, "mark": seen["mark"]}
+    assert [change["id"] for change in page.get("/api/changes", **asked).json()["changes"]] == ["s001"]
+    (run / "other").mkdir()
+    others = [Decision(f"ben-{n:06d}", f"s0{n:02d}", "keep", "cat", "ben", "2026-11-15T10:00:00Z") for n in (7, 8)]
+    DecisionLog(run / "other").append(others)
+    (run / "other" / "decisions.jsonl").replace(run / "decisions.jsonl")
+    assert page.get("/api/changes", **asked).json() == {"restart": True, "events": 2}
+    fresh = page.get("/api/start").json()
+    assert fresh["progress"]["counts"]["keep"] == 2 and fresh["progress"]["left"] != seen["progress"]["left"]
+    assert not page.get("/api/changes", since=2, heard=2, mark=fresh["mark"]).json().get("restart")
+
+
 def test_answers_move_the_estimate(page: Page) -> None:
     before = page.get("/api/start").json()["progress"]["left"]["expected"]
     page.decide(*(page.said(f"s0{n:02d}", "keep") for n in range(15)))

@@ -19,6 +19,7 @@ from labelsieve.errors import ToolError
 from labelsieve.locks import hold
 
 NAME = "decisions.jsonl"
+TRIES = 3  # to hold the file that is there; some network file systems never say that it is the same
 
 
 class DecisionLog:
@@ -60,9 +61,7 @@ class DecisionLog:
         if not self.path.exists():
             return [], 0
         with self._guard, self._open(os.O_RDONLY, fcntl.LOCK_SH) as handle:
-            if offset < 0 or (offset and os.pread(handle, 1, offset - 1) != b"\n"):
-                offset = 0
-            return self._lines(handle, offset)
+            return self._lines(handle, offset if _begins_line(handle, offset) else 0)
 
     def all(self) -> list[Decision]:
         return self.since(0)[0]
@@ -78,11 +77,7 @@ class DecisionLog:
         new = not self.path.exists()
         handle = None
         try:
-            # A link would lead out of the run folder, and a pipe would wait for ever.
-            handle = os.open(self.path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise OSError("it is no plain file")
-            hold(handle, lock)
+            handle = self._held(flags, lock)
             if new and flags & os.O_CREAT:
                 flush(self.path.parent)  # so that the new file's name outlives a power cut, too
             yield handle
@@ -92,10 +87,32 @@ class DecisionLog:
             if handle is not None:
                 os.close(handle)
 
+    def _held(self, flags: int, lock: int, tries: int = TRIES) -> int:
+        """The handle of the file that is there once the lock is held: while one waits, another may be put in its place."""
+        # A link would lead out of the run folder, and a pipe would wait for ever.
+        handle = os.open(self.path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError("it is no plain file")
+            hold(handle, lock)
+            if self._is_there(handle) or tries == 1:
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+        return self._held(flags, lock, tries - 1)
+
+    def _is_there(self, handle: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(handle), os.lstat(self.path))
+        except FileNotFoundError:
+            return False
+
     def _catch_up(self, handle: int) -> None:
         """Read what others wrote, and cut off what a killed one left unfinished: we hold the lock, so nobody is writing it."""
         facts = os.fstat(handle)
-        if (facts.st_dev, facts.st_ino) != self._file or facts.st_size < self._offset:
+        if (facts.st_dev, facts.st_ino) != self._file or not _begins_line(handle, self._offset):
             self._forget((facts.st_dev, facts.st_ino))
         found, self._offset = self._lines(handle, self._offset)
         for entry in found:
@@ -134,3 +151,8 @@ class DecisionLog:
             f"{self.path}: could not be written or read ({error.strerror or error}); free some space or make the folder "
             f"writable, and decide again: what was saved before is whole"
         )
+
+
+def _begins_line(handle: int, offset: int) -> bool:
+    """Does a line begin there? Otherwise the offset is of another log, which was longer or had other lines."""
+    return offset == 0 or (offset > 0 and os.pread(handle, 1, offset - 1) == b"\n")

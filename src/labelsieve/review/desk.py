@@ -3,6 +3,7 @@
 Other processes may write to the same log; `catch_up` takes in what they wrote. Every method may be called from any thread.
 """
 
+import hashlib
 import re
 import threading
 from collections import OrderedDict
@@ -44,12 +45,12 @@ class Desk:
         # As the run itself counts: where it says that networks err more often than labels do, contradicting is no reason.
         doubted = (table.given != table.suggested) & (table.kind != KINDS.index(FINE))
         self._groups = grouped((1 - table.score.astype(np.float64)) * doubted, table.is_issue, table.settled)
-        self._left: tuple[int, Left] | None = None
         self._start()
 
     def _start(self) -> None:
         count = len(self.table)
         self._offset = 0
+        self._left: tuple[int, Left] | None = None
         self.events: list[Decision] = []
         self.states: dict[str, State] = {}
         self.state = np.zeros(count, np.int8)  # codes of STATES
@@ -69,6 +70,11 @@ class Desk:
             for entry in new:
                 self._take(entry)
             return len(self.events)
+
+    def mark(self, count: int) -> str:
+        """What tells the log of the first `count` decisions from others; "" where there are not so many, or none."""
+        with self._guard:
+            return hashlib.sha256(self.events[count - 1].line()).hexdigest()[:16] if 0 < count <= len(self.events) else ""
 
     def append(self, entries: list[Decision]) -> list[Decision]:
         """The entries as they stand in the log, on the disk."""
@@ -139,13 +145,14 @@ class Desk:
     def left(self) -> Left:
         """Wrong labels left, by the answers so far; computed anew when there are more answers."""
         with self._guard:
-            known, state, wrong = len(self.events), self.state.copy(), self.wrong.copy()
+            events, known, state, wrong = self.events, len(self.events), self.state.copy(), self.wrong.copy()
             if self._left is not None and self._left[0] == known:
                 return self._left[1]
         unsure = state == STATES.index("unsure")
         found = wrong_left(self._groups, (state > 0) & ~unsure, wrong, np.random.default_rng(0), unsure)
         with self._guard:
-            self._left = (known, found)
+            if events is self.events:  # else they were of another log
+                self._left = (known, found)
         return found
 
 

@@ -28,6 +28,7 @@ TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=u
          ".svg": "image/svg+xml"}  # fmt: skip
 Text = Annotated[str, Query(max_length=4096)]
 Place = Annotated[int, Query(ge=-1, le=2**31)]
+Count = Annotated[int, Query(ge=0, le=2**53)]
 
 
 def filter_of(given: Text = "", suggested: Text = "", state: Text = "open", text: Text = "", everything: bool = False) -> Filter:
@@ -99,14 +100,18 @@ def _static(app: FastAPI) -> None:
 
 
 def _reading(app: FastAPI, review: Review, who: str) -> None:
-    """Answers say how many decisions they surely know of, `events`, counted first: others go on deciding while one is made."""
+    """Answers say how many decisions they surely know of, `events`, counted first: others go on deciding while one is made.
+
+    `mark` is the latest one's; a page says how many it has heard of, and the mark, so that another log is noticed.
+    """
     desk, table = review.desk, review.table
 
     @app.get("/api/start")
     def start() -> Response:
         review.pictures.begin()
         events = desk.catch_up()
-        return Plain(answers.start(review, who) | {"events": events, "progress": answers.progress(review)})
+        known = {"events": events, "mark": desk.mark(events)}
+        return Plain(answers.start(review, who) | known | {"progress": answers.progress(review)})
 
     @app.get("/api/rows")
     def rows(asked: Asked, view: Text = "", offset: Place = 0, limit: Annotated[int, Query(ge=0, le=PAGE)] = 60) -> Response:
@@ -128,11 +133,11 @@ def _reading(app: FastAPI, review: Review, who: str) -> None:
         return Plain(answers.detail(review, at))
 
     @app.get("/api/changes")
-    def changes(since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> Response:
+    def changes(since: Count = 0, heard: Count = 0, mark: Text = "") -> Response:
         events = desk.catch_up()
-        if since > events:  # of a log that was replaced: the page starts over
+        if since > events or desk.mark(heard) != mark:  # of a log that was replaced: the page starts over
             return Plain({"restart": True, "events": events})
-        facts: dict[str, Any] = {"events": events, "changes": [], "shown": answers.shown(review)}
+        facts: dict[str, Any] = {"events": events, "mark": desk.mark(events), "changes": [], "shown": answers.shown(review)}
         if since < events:
             changed = [name for name in desk.changes(since) if name in table.row_of]
             facts["changes"] = [{"id": name} | answers.standing(review, name) for name in changed]

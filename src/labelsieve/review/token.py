@@ -31,15 +31,22 @@ def run_token(run: Path) -> str:
 def _secret(folder: Path) -> bytes:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = folder / NAME
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    except FileExistsError:
+    if os.path.lexists(file):
         facts = os.lstat(file)
         kept = file.read_bytes()
         if facts.st_uid == os.getuid() and not facts.st_mode & 0o077 and len(kept) >= 32:
             return kept
-        file.unlink()  # others could read or write it, or it was cut short
-        return _secret(folder)
-    with os.fdopen(handle, "wb") as stream:
+        file.unlink(missing_ok=True)  # others could read or write it, or it was cut short
+    # Whole before it has its name: another review that starts now must not take an empty one for the secret.
+    made = folder / f"{NAME}.{secrets.token_hex(8)}"
+    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as stream:
         stream.write(secrets.token_bytes(32))
+    try:
+        os.link(made, file)
+    except FileExistsError:  # the other one was first
+        return _secret(folder)
+    except OSError:  # a file system without links: the later one counts
+        made.replace(file)
+    finally:
+        made.unlink(missing_ok=True)
     return file.read_bytes()

@@ -1,4 +1,5 @@
-// Requests to the server this page came from. A failure says what kind it is: gone, denied, full or refused.
+// Requests to the server this page came from. A failure says what kind it is: gone, denied, full or refused. Another program may
+// have the server's place: it is refused only what our server refuses, and that says why.
 
 export class Failed extends Error {
   constructor(kind, words) {
@@ -17,7 +18,8 @@ async function ask(path, options = {}) {
   const facts = await answer.json().catch(() => null);
   if (answer.ok && facts !== null) return facts;
   const words = facts?.error ?? `status ${answer.status}`;
-  const kind = answer.status === 401 ? "denied" : answer.status === 507 ? "full" : answer.status >= 500 ? "gone" : "refused";
+  const ours = facts?.error && (answer.status < 500 || answer.status === 507);
+  const kind = !ours ? "gone" : [401, 403, 421].includes(answer.status) ? "denied" : answer.status === 507 ? "full" : "refused";
   throw new Failed(kind, words);
 }
 
@@ -27,7 +29,7 @@ export const start = () => ask("/api/start");
 export const rows = (filter, view, offset, limit) => ask(`/api/rows?${query({ ...filter, view, offset, limit })}`);
 export const nextOpen = (filter, view, after) => ask(`/api/next?${query({ ...filter, view, after })}`);
 export const row = (id) => ask(`/api/row?${query({ id })}`);
-export const changes = (since) => ask(`/api/changes?${query({ since })}`);
+export const changes = (since, heard, mark) => ask(`/api/changes?${query({ since, heard, mark })}`);
 export const decide = (decisions) =>
   ask("/api/decisions", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ decisions }) });
 

@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { announce } from "./dom.js";
 import { whole } from "./list.js";
 import { newKey } from "./outbox.js";
-import { meant, rowsOf, store, tell } from "./store.js";
+import { meant, on, rowsOf, store, tell } from "./store.js";
 
 const DONE = { accept: "accepted", keep: "kept", relabel: "relabelled", drop: "dropped", unsure: "not sure", clear: "open again" };
 const KEPT = 5000; // decisions whose undoing outlives a reload; in memory there is no limit
@@ -13,6 +13,8 @@ const KEPT = 5000; // decisions whose undoing outlives a reload; in memory there
 let outbox = null;
 let undoable = [];
 let redoable = [];
+const unsaved = new Map(); // key -> what it was written for, however many steps ago
+let loading = false; // a selection; what was decided meanwhile would be overtaken by it
 
 export function begin(box) {
   outbox = box;
@@ -20,6 +22,7 @@ export function begin(box) {
     try {
       const found = JSON.parse(localStorage.getItem(`labelsieve:${store.run}:${name}`) ?? "[]");
       if (Array.isArray(found)) stack.push(...found);
+      for (const item of stack.flat()) unsaved.set(item.key, item);
     } catch { /* nothing was kept */ }
   }
 }
@@ -52,11 +55,19 @@ export function outcome(row, action, label = null) {
 }
 
 export function decide(action, label = null) {
+  if (busy()) return null;
   const places = meant();
   if (places.length < 2 || places.every((place) => store.rows.has(place))) return decideAt(places, action, label);
   // A selection may reach beyond the pages that were shown: all of it is meant, or nothing.
-  announce("loading the selection");
-  return whole(places).then((all) => all && decideAt(places, action, label)).catch((error) => tell("failed", error));
+  loading = true;
+  busy();
+  return whole(places).then((all) => all && decideAt(places, action, label)).catch((error) => tell("failed", error))
+    .finally(() => { loading = false; });
+}
+
+function busy() {
+  if (loading) announce("loading the selection");
+  return loading;
 }
 
 function decideAt(places, action, label) {
@@ -76,7 +87,7 @@ function decideAt(places, action, label) {
   remember();
   const what = action === "relabel" ? `relabelled ${label}` : DONE[action];
   announce(rows.length === 1 ? `${what}` : `${rows.length} labels: ${what}`);
-  tell("decided", rows.length);
+  tell("decided", places);
 }
 
 export const undo = () => back(undoable, redoable, "before", "undone");
@@ -85,6 +96,7 @@ export const canUndo = () => undoable.length;
 export const canRedo = () => redoable.length;
 
 function back(from, to, which, words) {
+  if (busy()) return;
   const step = from.pop();
   if (!step) {
     announce(`nothing to be ${words}`);
@@ -102,21 +114,31 @@ function write(step, which) {
     const { action, label } = item[which];
     // What this step itself last wrote, or saw: what others decided since then is not swept away by undoing.
     const entry = { key: newKey(), id: item.id, action, label: action === "relabel" ? label : null, who: store.who, replaces: item.seq };
-    for (const row of rowsOf(item.id)) {
-      Object.assign(row, { state: action === "clear" ? "open" : action, label, who: store.who, waiting: true, conflict: false });
-    }
+    for (const row of rowsOf(item.id)) assume(row, entry);
     item.key = entry.key;
+    unsaved.set(item.key, item);
     return entry;
   });
   outbox.add(entries);
   tell("rows");
 }
 
+// A row as it will be once the server has the entry.
+function assume(row, { action, label, who }) {
+  Object.assign(row, { state: action === "clear" ? "open" : action, label: outcome(row, action, label), who, waiting: true, conflict: false });
+}
+
+// What is not saved yet stays decided in a list that is fresh from the server.
+on("fetched", (rows) => {
+  const last = new Map(outbox.waiting.map((entry) => [entry.id, entry]));
+  for (const row of rows) if (last.has(row.id)) assume(row, last.get(row.id));
+});
+
 // The server has them on its disk.
 export function saved(found) {
-  const bySeq = new Map(found.map((entry) => [entry.key, entry.seq]));
-  for (const stack of [undoable, redoable]) {
-    for (const step of stack.slice(-50)) for (const item of step) if (bySeq.has(item.key)) item.seq = bySeq.get(item.key);
+  for (const { key, seq } of found) {
+    if (unsaved.get(key)?.key === key) unsaved.get(key).seq = seq; // else it was undone or redone since
+    unsaved.delete(key);
   }
   for (const { id, seq } of found) {
     if (outbox.has(id)) continue;
@@ -131,9 +153,15 @@ export async function takeBack({ key, id }) {
   const without = (stack) => stack.map((step) => step.filter((item) => item.key !== key)).filter((step) => step.length);
   undoable = without(undoable);
   redoable = without(redoable);
+  unsaved.delete(key);
   remember();
-  const { state, label, who, seq, conflict, standing } = await api.row(id).catch(() => ({ state: "open", label: null, who: null, seq: null, conflict: false }));
-  for (const row of rowsOf(id)) Object.assign(row, { state, label, who, seq, conflict, standing, waiting: outbox.has(id) });
+  const found = await api.row(id).catch(() => null);
+  if (!found) store.events = 0; // nothing is known of it now; the next look tells what stands
+  const { state, label, who, seq, conflict, standing } = found ?? { state: "open", label: null, who: null, seq: null, conflict: false };
+  for (const row of rowsOf(id)) {
+    if (outbox.has(id) || (found && (row.seq ?? 0) > (seq ?? 0))) continue; // decided anew meanwhile
+    Object.assign(row, { state, label, who, seq, conflict, standing, waiting: false });
+  }
   tell("outbox");
   tell("rows");
 }

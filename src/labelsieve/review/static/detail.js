@@ -99,7 +99,7 @@ export function draw() {
     panel.replaceChildren(...body(row, full).flat().filter(Boolean));
     panel.scrollTop = scroll;
   }
-  if (!full || (full.seq !== row.seq && !row.waiting) || full.conflict !== row.conflict) {
+  if (!full || (!row.waiting && (full.seq !== row.seq || full.conflict !== row.conflict))) {
     clearTimeout(timer);
     timer = setTimeout(() => load(row), full ? 50 : 60);
   }

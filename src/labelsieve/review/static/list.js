@@ -7,7 +7,7 @@ import { pageOf, store, tell } from "./store.js";
 const MOST = 500; // rows in one answer
 const SELECTED = 5000; // at once, at most: as many as an undo after a reload can take back
 const KEPT = 1500; // rows that are kept; those far from the focus go first
-let asked = new Map(); // offset -> promise, so that nothing is asked twice
+let asked = new Map(); // offset and count -> promise, so that nothing is asked twice
 let era = 0; // answers to questions of an older list are thrown away
 
 // A new list for the filter as it is now.
@@ -30,6 +30,7 @@ async function fetchFrom(offset, count = store.perPage) {
   }
   // An answer that was made before a look and came after it: the next look tells again what these rows missed.
   Object.assign(store, { view: found.view, total: found.total, known: true, events: Math.min(store.events, found.events) });
+  tell("fetched", found.rows);
   // Rows that are here stay: they hold what was decided and is not saved yet, and hear of the rest.
   found.rows.forEach((row, i) => store.rows.has(offset + i) || store.rows.set(offset + i, row));
   if (store.focus >= store.total) store.focus = Math.max(store.total - 1, 0);
@@ -52,10 +53,10 @@ function ensure(page) {
   let whole = true;
   for (let place = offset; place < end && whole; place++) whole = store.rows.has(place);
   if (whole) return Promise.resolve();
-  if (!asked.has(offset)) {
-    asked.set(offset, fetchFrom(offset).finally(() => asked.delete(offset)));
-  }
-  return asked.get(offset);
+  const pages = asked; // of this list
+  const part = `${offset} ${store.perPage}`;
+  if (!pages.has(part)) pages.set(part, fetchFrom(offset).finally(() => pages.delete(part)));
+  return pages.get(part);
 }
 
 // Show the page of the focus; ask for it if it is not here, and for the ones beside it.
@@ -121,9 +122,18 @@ export function selectPage() {
 }
 
 export async function toNextOpen() {
+  const [mine, from] = [era, store.focus];
+  const decided = (place) => store.rows.has(place) && store.rows.get(place).state !== "open"; // the server may not know it yet
+  const passed = new Set();
+  let at = from;
   try {
-    const { at } = await api.nextOpen(store.filter, store.view, store.focus);
-    if (at < 0) announce("no open label is left in this list");
+    do {
+      passed.add(at);
+      while (decided(at + 1)) at += 1;
+      ({ at } = await api.nextOpen(store.filter, store.view, at));
+      if (mine !== era || from !== store.focus) return; // one went on meanwhile
+    } while (at >= 0 && decided(at) && !passed.has(at));
+    if (at < 0 || decided(at)) announce("no open label is left in this list");
     else go(at);
   } catch (error) {
     tell("failed", error);

@@ -10,13 +10,14 @@ import { listen, toolbar } from "./keys.js";
 import { advance, go, renew, show } from "./list.js";
 import { Outbox } from "./outbox.js";
 import * as status from "./status.js";
-import { on, rowsOf, store, tell } from "./store.js";
+import { meant, on, rowsOf, store, tell } from "./store.js";
 
 const POLL = 1000;
 const SOON = 300; // while pictures are awaited
 const HIDDEN = 10000; // between looks while nobody sees the page
 let outbox = null;
 let timer = 0;
+let latest = { events: 0, mark: "" }; // decisions that were heard of, which the progress counts, and what marks their log
 
 // The token has become a cookie; it should not stay in the address bar, in bookmarks or in the history.
 if (location.search) history.replaceState(null, "", location.pathname);
@@ -58,6 +59,7 @@ async function start() {
   toolbar();
   listen();
   filters.build(facts);
+  latest = { events: facts.events, mark: facts.mark };
   store.events = facts.events;
   status.progress(facts.progress);
   pictures(facts.shown);
@@ -85,22 +87,27 @@ function pictures({ ready, remark }) {
 
 async function poll() {
   clearTimeout(timer);
-  const was = store.online;
   const since = store.events;
   try {
-    const found = await api.changes(since);
+    const found = await api.changes(since, latest.events, latest.mark);
+    const away = !store.online;
     Object.assign(store, { online: true, denied: false });
     if (found.restart) {
       location.reload();
       return;
     }
-    if (!was) back();
+    if (away) back();
     pictures(found.shown);
-    for (const change of found.changes) apply(change);
-    if (found.progress) status.progress(found.progress);
-    if (store.events === since) store.events = found.events; // else rows came meanwhile that know less
+    const heard = found.changes.filter(apply).length;
+    if (found.progress && found.events >= latest.events) { // else a later look came first
+      latest = { events: found.events, mark: found.mark };
+      status.progress(found.progress);
+    }
+    // What nobody could hear yet is told again; so is all since then, where rows came meanwhile that know less.
+    if (heard === found.changes.length && store.events === since) store.events = found.events;
     if (found.changes.length) tell("rows");
   } catch (error) {
+    const was = store.online;
     Object.assign(store, { online: error.kind !== "gone", denied: error.kind === "denied" });
     if (was && !store.online) announce("the server is gone; decisions are kept in this browser");
   }
@@ -112,14 +119,17 @@ function back() {
   announce("the server is back");
   outbox.wait = 0;
   outbox.flush();
+  show(); // what was asked for in vain
 }
 
+// False where nobody may hear of it yet: ours is on its way, and this may already say what came after it.
 function apply({ id, ...standing }) {
-  if (outbox.has(id)) return; // ours is on its way; what stands then will be told again
+  if (outbox.has(id)) return false;
   for (const row of rowsOf(id)) {
     // An answer that was made before ours was saved and came after it: the row knows better.
     if (standing.seq >= (row.seq ?? 0)) Object.assign(row, standing, { waiting: false });
   }
+  return true;
 }
 
 function naming(given) {
@@ -175,9 +185,9 @@ $("theme").addEventListener("click", () => tell("theme"));
 
 on("outbox", () => status.saving(outbox));
 on("saved", (found) => saved(found));
-on("decided", () => {
+on("decided", (places) => {
   store.refused = "";
-  advance();
+  if (String(meant()) === String(places)) advance(); // else one went on while they were loading
 });
 on("stepped", (step) => {
   for (const [place, row] of store.rows) if (row.id === step[0].id) go(place);

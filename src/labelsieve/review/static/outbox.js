@@ -63,7 +63,7 @@ export class Outbox {
     const batch = this.waiting.slice(0, BATCH);
     try {
       const { saved } = await api.decide(batch.map(plain));
-      this.done(new Set(batch.map((entry) => entry.key)));
+      this.done(saved);
       this.problem = null;
       this.wait = 0;
       tell("saved", saved);
@@ -75,7 +75,8 @@ export class Outbox {
     if (this.waiting.length) this.timer = setTimeout(() => this.flush(), this.wait);
   }
 
-  done(keys) {
+  done(entries) {
+    const keys = new Set(entries.map((entry) => entry.key));
     this.waiting = this.waiting.filter((entry) => !keys.has(entry.key));
     this.keep();
   }
@@ -88,11 +89,12 @@ export class Outbox {
     for (const entry of batch) {
       try {
         const { saved } = await api.decide([plain(entry)]);
+        this.done(saved);
         tell("saved", saved);
-        this.done(new Set([entry.key]));
       } catch (again) {
+        this.problem = again;
         if (again.kind !== "refused") return;
-        this.done(new Set([entry.key]));
+        this.done([entry]);
         tell("refused", { entry, words: again.message });
       }
     }
