@@ -262,6 +262,8 @@ def test_apply_follows_the_log_and_the_rounds_before(tmp_path: Path, chain: Path
     with again.changes.open(newline="") as file:
         changes = {row["id"]: row for row in csv.DictReader(file)}
     assert changes["00006"]["new"] == "" and changes["00006"]["why"] == "decided by ada in round 1: drop"
+    for one in (done, again, arrays):
+        assert one.actions["drop"] == 1 and not any("no longer in the source" in note for note in one.notes)
     assert all(row["old"] == given[name] for name, row in changes.items())
 
 

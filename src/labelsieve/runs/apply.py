@@ -79,7 +79,7 @@ def apply_run(
         raise UsageError(f"{out}: --copy and --symlink are for folders of pictures, which this is not; leave them out")
     changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
     refuse(out, changes, source, begun.data.source)
-    ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
+    ordered = [*(said[row] for row in np.argsort(found.order, kind="stable").tolist()), *said[len(found.order) :]]
     decided = {*(decisions or ()), *(one.decision.id for one in (rounds.carried if rounds is not None else ()))}
     given = {verdict.id: verdict.old for verdict in said} if config.data.noise == "none" else {}
     corrections = Corrections({verdict.id: verdict.new for verdict in said}, given, decided)
