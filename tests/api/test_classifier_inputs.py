@@ -168,3 +168,12 @@ def test_settings_that_the_cleaner_does_not_read_are_told_as_on_the_command_line
 def test_kernels_are_the_callers_again() -> None:
     fitted(VECTORS, GIVEN, settings={"engine.deterministic": True})
     assert not torch.are_deterministic_algorithms_enabled() and not torch.backends.cudnn.deterministic
+
+
+def test_pictures_of_another_shape_are_told_as_pictures() -> None:
+    """scikit-learn's check takes a picture's rows for features: "X has 5 features, but ... is expecting 8"."""
+    X, y = stripes(12)
+    model = fitted(X, y)
+    for other in (X[:, :5], X[:, :, :5], list(X[:, :5]), X[:, :5].tolist(), X.reshape(12, -1)):
+        with pytest.raises(ValueError, match=r"samples of shape \(.*, but this classifier was fitted on \(8, 8\)"):
+            model.predict(other)

@@ -158,3 +158,10 @@ def test_the_command_line_says_that_a_fits_data_are_in_no_file(tmp_path: Path) -
         train.take_up(tmp_path / "run")
     np.savez(tmp_path / "mine.npz", images=images, labels=labels)
     assert train.take_up(tmp_path / "run", source=f"arrays:{tmp_path / 'mine.npz'}").done
+
+
+def test_a_label_that_is_suggested_itself_is_not_called_another() -> None:
+    """Of clean data the first of the list are such; "0, rather 0" is no sentence."""
+    vectors, _, truth = blobs(90)
+    found = find_label_issues(vectors, truth)
+    assert not found.is_label_issue.any() and "rather" not in repr(found) and "no other suggested (score" in repr(found)

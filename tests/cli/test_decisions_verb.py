@@ -236,3 +236,16 @@ def test_a_folder_of_pictures_goes_round(tmp_path: Path, shell: Shell, monkeypat
     assert done.code == 0, done.err
     there = {str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*.png")}
     assert len(there) == 59 and not any(name.startswith(("cat/0", "cat/1.")) for name in there)
+
+
+def test_a_next_round_on_data_that_moved_names_the_way(tmp_path: Path, shell: Shell) -> None:
+    answer = shell("train", folder(tmp_path / "mine"), "--out", tmp_path / "run", *QUICK)
+    assert answer.code == 0, answer.err
+    name = next(csv.DictReader((tmp_path / "run" / "issues.csv").open(newline="")))["id"]
+    decide(tmp_path / "run", {name: ("drop", None)})
+    (tmp_path / "mine").rename(tmp_path / "yours")
+    refused = shell("train", "--decisions", tmp_path / "run", "--out", tmp_path / "next")
+    assert refused.code == 1 and f"labelsieve train DATA --decisions {tmp_path / 'run'} --out NEXT" in refused.err
+    assert str(tmp_path / "mine") in refused.err and not (tmp_path / "next").exists()
+    said = shell("train", tmp_path / "yours", "--decisions", tmp_path / "run", "--out", tmp_path / "next")
+    assert said.code == 0 and "1 sample is left out" in said.out, said.err

@@ -33,6 +33,22 @@ def test_what_is_passed_over_is_not_what_was_looked_at(tmp_path: Path, shell: Sh
     assert len(list(csv.DictReader((tmp_path / "out.csv").open(newline="")))) == 4
 
 
+def test_folders_behind_links_are_followed_where_that_is_allowed(tmp_path: Path, shell: Shell, run: Path) -> None:
+    """As `train` reads such a folder: what it needed to be told works here, too, and is named."""
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "cat").symlink_to(tmp_path / "mine" / "cat")
+    refused = shell("predict", run, linked)
+    assert refused.code == 1 and "links out of the data" in refused.err and "--set pictures.outside=true" in refused.err
+    allowed = shell("predict", run, linked, "--set", "pictures.outside=true")
+    assert allowed.code == 0 and len(allowed.out.splitlines()) == 21, allowed.err
+    striped(0, 0).save(linked / "lone.png")
+    some = shell("predict", run, linked)
+    assert some.code == 0 and len(some.out.splitlines()) == 2 and "--set pictures.outside=true" in some.err
+    lone = shell("predict", run, linked / "lone.png", "--set", "pictures.outside=true")
+    assert lone.code == 2 and "none of the paths leads to one" in lone.err
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\0"])
 def test_names_may_come_from_standard_input(
     tmp_path: Path, shell: Shell, run: Path, monkeypatch: pytest.MonkeyPatch, end: str

@@ -114,3 +114,11 @@ def test_numbers_in_cells_are_readable_at_every_strength(theme: str) -> None:
 def test_the_report_starts_without_torch() -> None:
     code = "import sys, labelsieve.report.demo; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_large_figure_is_on_one_line() -> None:
+    """Hard spaces are not enough, for the page lets long words break: "2 to 32" had its percent sign below it."""
+    (rule,) = re.findall(r"\.facts dd \{([^}]*)\}", style._PARTS)
+    assert "white-space: nowrap" in rule
+    (boxes,) = re.findall(r"\.facts div \{([^}]*)\}", style._PARTS)
+    assert "flex: 1 1" in boxes  # a box grows with its figure; those of a grid have one width

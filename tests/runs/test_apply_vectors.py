@@ -11,10 +11,13 @@ import pytest
 
 from labelsieve.data.embeddings import measured_vectors, read_embeddings
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.errors import ToolError
 from labelsieve.issues.policy import Decision, Policy
 from labelsieve.runs.apply import apply_run
-from labelsieve.runs.config import PicturesConfig
+from labelsieve.runs.config import PicturesConfig, override
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.rounds import Carried, Round
 from runs.made_runs import made_run
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 4))
@@ -91,6 +94,20 @@ def test_the_table_of_an_npy_file_is_written_with_its_splits(suffix: str, tmp_pa
     found = read_embeddings(tmp_path / "v.npy", PictureOptions(labels_file=new, skip_unlabelled=True)).collection
     assert found.train.ids == ("00000", "00001", "00003", "00005") and found.train.labels.tolist() == [1, 1, 0, 0]
     assert found.test is not None and np.allclose(found.test.images[0], VECTORS[2])
+
+
+def test_what_an_earlier_round_dropped_has_no_label_in_the_table_of_an_npy_file_either(tmp_path: Path) -> None:
+    """And the command that reads it back says so: without it the table was refused."""
+    np.save(tmp_path / "v.npy", VECTORS)
+    (tmp_path / "labels.csv").write_text("label\n" + "".join(f"{label}\n" for label in LABELS))
+    told = Reviewed("k", NUMBERS[0], "drop", None, "ada", "2026-11-15T00:00:00Z", 0.5, None)
+    made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", NUMBERS[1:], LABELS[1:], {})
+    folder = RunFolder(tmp_path / "run")
+    folder.round.write_text(Round(2, "first", (), (Carried(told, 1, LABELS[0]),)).text())
+    folder.write_config(override(folder.read_config(), {"data.decisions": "first"}))
+    done = apply_run(tmp_path / "run", tmp_path / "out" / "labels.csv", Policy())
+    assert done.actions["drop"] == 1 and done.left == 5
+    assert done.notes[0].startswith("1 dropped row has no label") and "skip_unlabelled=true" in done.notes[0]
 
 
 def test_a_table_of_other_labels_is_refused(tmp_path: Path) -> None:

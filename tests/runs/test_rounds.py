@@ -13,7 +13,7 @@ from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.exports.decisions import import_decisions
 from labelsieve.issues.estimate import BY_THE_RUN
-from labelsieve.issues.policy import Policy
+from labelsieve.issues.policy import Policy, read_decisions
 from labelsieve.report.markup import escape
 from labelsieve.report.run import run_page
 from labelsieve.runs.apply import apply_run, logged
@@ -122,6 +122,23 @@ def test_a_file_can_take_back_what_an_earlier_round_decided(tmp_path: Path, chai
     assert import_decisions(second, file, "eve", "2030-01-01T00:00:00+00:00") == (1, 2)
     assert import_decisions(second, file, "eve", "2030-01-01T00:00:00+00:00") == (0, 2)
     assert "00003" not in {one.decision.id for one in next_round(second, "refuse").carried}
+
+
+def test_a_file_meets_what_an_earlier_round_dropped(tmp_path: Path, chain: Path) -> None:
+    """Dropped once more it stands already; decided otherwise, the run is named in which that can be done."""
+    third, now = Path(shutil.copytree(chain / "third", tmp_path / "third")), "2030-01-01T00:00:00+00:00"
+    file = tmp_path / "all.csv"
+    file.write_text("id,action\n00006,drop\n00010,keep\n")
+    assert import_decisions(third, file, "eve", now) == (1, 2)
+    told = read_decisions(file)
+    assert "00006" in apply_run(third, tmp_path / "again.npz", Policy(), told).changes.read_text()
+    for action in ("keep", "clear", ""):
+        file.write_text(f"id,action,label\n00006,{action},{'' if action else '0'}\n")
+        with pytest.raises(ToolError, match='row 1: "00006" was dropped in an earlier round') as refused:
+            import_decisions(third, file, "eve", now)
+        assert str(chain / "first") in str(refused.value) and "did you mean" not in str(refused.value)
+    with pytest.raises(ToolError, match='"00006" was dropped in an earlier round'):
+        apply_run(third, tmp_path / "other" / "again.npz", Policy(), read_decisions(file))
 
 
 def test_a_file_that_undoes_a_change_does_so_once(tmp_path: Path, chain: Path) -> None:
@@ -245,6 +262,8 @@ def test_apply_follows_the_log_and_the_rounds_before(tmp_path: Path, chain: Path
     with again.changes.open(newline="") as file:
         changes = {row["id"]: row for row in csv.DictReader(file)}
     assert changes["00006"]["new"] == "" and changes["00006"]["why"] == "decided by ada in round 1: drop"
+    for one in (done, again, arrays):
+        assert one.actions["drop"] == 1 and not any("no longer in the source" in note for note in one.notes)
     assert all(row["old"] == given[name] for name, row in changes.items())
 
 

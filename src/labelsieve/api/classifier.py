@@ -261,7 +261,10 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         check_no_names(X, "X", LOAD_PICTURES)
         with callers_settings_kept():
-            X = validate_data(self, stacked(X, "X"), allow_nd=True, dtype="numeric", reset=False)
+            X = stacked(X, "X")
+            if len(self.form_.shape) > 1 and np.ndim(X) > 1:  # scikit-learn's own check takes a picture's rows for features
+                self.form_.check(np.shape(X))
+            X = validate_data(self, X, allow_nd=True, dtype="numeric", reset=False)
             images = self.form_.tensor(X)
             missing = -len(images) % LOOK
             filled = torch.cat((images, images[:1].expand(missing, *images.shape[1:])))

@@ -50,7 +50,10 @@ class IssueTable:
         return f"<p><b>IssueTable</b>: {self._found}; the most suspicious:</p>{table}{warned}"
 
     def __repr__(self) -> str:
-        lines = [f"  {name!r}: {given!r}, rather {other!r} (score {score:.3f})" for name, given, other, score in self.top(5)]
+        lines = [
+            f"  {name!r}: {given!r}, {'no other suggested' if other == given else f'rather {other!r}'} (score {score:.3f})"
+            for name, given, other, score in self.top(5)
+        ]
         warned = [f"  caution: {caution}" for caution in self.cautions]
         return "\n".join([f"IssueTable: {self._found}; the most suspicious:", *lines, *warned])
 

@@ -28,14 +28,18 @@ class Form:
 
     def tensor(self, samples: NDArray[Any]) -> Tensor:
         """uint8 (N, C, H, W) of pictures, float32 (N, D) of vectors; `BadInput` where they differ from what was fitted."""
-        if samples.shape[1:] != self.shape:
-            raise BadInput(f"X has samples of shape {samples.shape[1:]}, but this classifier was fitted on {self.shape}")
+        self.check(samples.shape)
         if samples.dtype.kind == "b":
             samples = samples.astype(np.uint8) * np.uint8(min(self.top, 255) or 1)
         try:
             return vectors(samples, "X") if len(self.shape) == 1 else self._bytes(samples)
         except ToolError as error:
             raise BadInput(str(error)) from None
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """`BadInput` where samples (N, ...) of this shape are others than those of `fit`."""
+        if shape[1:] != self.shape:
+            raise BadInput(f"X has samples of shape {shape[1:]}, but this classifier was fitted on {self.shape}")
 
     def _bytes(self, samples: NDArray[Any]) -> Tensor:
         found = brightest(samples, "X")

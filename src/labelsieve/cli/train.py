@@ -135,13 +135,17 @@ def config_for(
     data: str | None, decisions: Path | None, preset: str | None, options: dict[str, Any], settings: list[str]
 ) -> "Config":
     """The whole configuration: for DATA alone, or for the round after a reviewed run."""
-    from labelsieve.errors import UsageError
+    from labelsieve.errors import UsageError, command
     from labelsieve.runs.folder import RunFolder
+    from labelsieve.runs.moved import check_there
     from labelsieve.runs.resolve import resolve, resolve_next
     from labelsieve.runs.rounds import based_on
 
     if decisions is not None:
         base = based_on(RunFolder.open(decisions).read_config(), decisions)
+        if data is None:
+            now = command("train", Path("DATA"), "--decisions", str(decisions), "--out", "NEXT")
+            check_there(base.data.source, f"as DATA: {now}")
         return resolve_next(base, data, named=preset, options=options, settings=settings)
     if data is None:
         raise UsageError("no data are named; give a folder, a table or a data set, or --decisions RUN for a reviewed run's")

@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, KEEP, LABELLING, RELABEL, UNSURE, Decision
+from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, DROP, KEEP, LABELLING, RELABEL, UNSURE, Decision
 from labelsieve.decisions.state import State, states
 from labelsieve.errors import ToolError, suggest
 
@@ -53,12 +53,14 @@ def entries(
     log: Iterable[Decision],
     place: str,
     carried: Collection[str] = (),
+    dropped: Mapping[str, str] | None = None,
 ) -> list[Decision]:
     """What is new in the rows, for the log; a `ToolError` with every problem where any row has one.
 
-    `carried` are ids that were decided in earlier rounds, which the log does not tell of.
+    `carried` are ids that were decided in earlier rounds, which the log does not tell of; {id: run} of those `dropped` there,
+    which are no samples of this run any more.
     """
-    told, problems = _checked(rows, samples, classes)
+    told, problems = _checked(rows, samples, classes, dropped or {})
     problems += _contradictions(told)
     if problems:
         more = [f"and {len(problems) - NAMED} more"] if len(problems) > NAMED else []
@@ -75,12 +77,17 @@ def entries(
     return found
 
 
-def _checked(rows: Sequence[Incoming], samples: Mapping[str, Sample], classes: Sequence[str]) -> tuple[list[Incoming], list[str]]:
-    """The rows with action and label filled in, and a line for each that is wrong."""
+def _checked(
+    rows: Sequence[Incoming], samples: Mapping[str, Sample], classes: Sequence[str], dropped: Mapping[str, str]
+) -> tuple[list[Incoming], list[str]]:
+    """The rows with action and label filled in, and a line for each that is wrong; what is dropped already needs neither."""
     told: list[Incoming] = []
     problems: list[str] = []
     near, number = list(samples)[:NEAR], set(classes)
     for row in rows:
+        if row.id in dropped:
+            problems += [f"{row.place}: {is_dropped(row.id, dropped[row.id])}"] if row.action != DROP else []
+            continue
         if row.id not in samples:
             like = suggest(row.id, near) if len(problems) < NAMED else ""
             problems.append(f'{row.place}: there is no sample "{row.id}" in this run{like}')
@@ -90,6 +97,11 @@ def _checked(rows: Sequence[Incoming], samples: Mapping[str, Sample], classes: S
         except ValueError as error:
             problems.append(f"{row.place}: {error}")
     return told, problems
+
+
+def is_dropped(name: str, run: str) -> str:
+    """What to say of a decision on a sample that an earlier round's `run` dropped."""
+    return f'"{name}" was dropped in an earlier round, and this run has it no more; decide on it in {run}, and go on from there'
 
 
 def _filled(row: Incoming, sample: Sample, classes: set[str]) -> Incoming:

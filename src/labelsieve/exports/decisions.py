@@ -55,7 +55,8 @@ def import_decisions(path: Path, file: Path, who: str, when: str) -> tuple[int, 
     folder, log = RunFolder.open(path), DecisionLog(path)
     found, begun = read_findings(folder), round_of(folder.read_config())
     carried = frozenset() if begun is None else frozenset(one.decision.id for one in begun.carried)
-    new = entries(rows, samples_of(found), found.classes, log.all(), str(file), carried)
+    dropped = {} if begun is None else begun.dropped
+    new = entries(rows, samples_of(found), found.classes, log.all(), str(file), carried, dropped)
     log.append(new)
     return len(new), len(rows)
 

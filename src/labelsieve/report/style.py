@@ -46,11 +46,10 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--rule);
 """
 
 _PARTS = """
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); gap: .75rem;
-  margin: 1.3rem 0 0; }
-.facts div { display: flex; flex-direction: column-reverse; justify-content: flex-end; padding: .85rem 1rem;
+.facts { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.3rem 0 0; }
+.facts div { flex: 1 1 10rem; display: flex; flex-direction: column-reverse; justify-content: flex-end; padding: .85rem 1rem;
   background: var(--card); border: 1px solid var(--rule); border-radius: .5rem; }
-.facts dd { margin: 0; font-size: 1.75rem; line-height: 1.2; font-weight: 650; letter-spacing: -.02em;
+.facts dd { margin: 0; white-space: nowrap; font-size: 1.75rem; line-height: 1.2; font-weight: 650; letter-spacing: -.02em;
   font-variant-numeric: tabular-nums; }
 .facts dt { color: var(--muted); font-size: .89rem; line-height: 1.4; }
 table { width: 100%; border-collapse: collapse; margin: 0 0 .9rem; font-variant-numeric: tabular-nums; }

@@ -14,8 +14,9 @@ from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.sources import OWN
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.decisions.decision import Decision as Reviewed
+from labelsieve.decisions.incoming import is_dropped
 from labelsieve.decisions.log import NAME
-from labelsieve.errors import UsageError, command
+from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
@@ -68,6 +69,7 @@ def apply_run(
         check_there(source)
     check_root(config)
     rounds = round_of(config)
+    decisions = _beyond_dropped(decisions, rounds)
     said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), rounds)
     layout = layout_of(source, picture_options(config.pictures))
     write = writer_for(layout, source, out, picture_options(config.pictures))
@@ -77,7 +79,7 @@ def apply_run(
         raise UsageError(f"{out}: --copy and --symlink are for folders of pictures, which this is not; leave them out")
     changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
     refuse(out, changes, source, begun.data.source)
-    ordered = [said[row] for row in np.argsort(found.order, kind="stable").tolist()]
+    ordered = [*(said[row] for row in np.argsort(found.order, kind="stable").tolist()), *said[len(found.order) :]]
     decided = {*(decisions or ()), *(one.decision.id for one in (rounds.carried if rounds is not None else ()))}
     given = {verdict.id: verdict.old for verdict in said} if config.data.noise == "none" else {}
     corrections = Corrections({verdict.id: verdict.new for verdict in said}, given, decided)
@@ -107,6 +109,17 @@ def logged(path: Path, on_conflict: str) -> dict[str, Decision]:
             f"{command('decisions', path, '--from', 'FILE')}"
         )
     return told | back
+
+
+def _beyond_dropped(decisions: Mapping[str, Decision] | None, begun: Round | None) -> Mapping[str, Decision] | None:
+    """The decisions without those that drop once more what an earlier round did; a `ToolError` where one says otherwise."""
+    if decisions is None or begun is None:
+        return decisions
+    dropped = begun.dropped
+    for name, one in decisions.items():
+        if name in dropped and one.action != DROP:
+            raise ToolError(f"decisions: {is_dropped(name, dropped[name])}")
+    return {name: one for name, one in decisions.items() if name not in dropped}
 
 
 def _plainly(one: Reviewed) -> Decision:

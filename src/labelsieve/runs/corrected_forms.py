@@ -41,7 +41,12 @@ class Job:
     corrections: Corrections
     put: str
     found: Findings
-    ordered: list[Verdict]  # by sample
+    ordered: list[Verdict]  # by sample, and after them what earlier rounds dropped
+
+    @property
+    def samples(self) -> list[Verdict]:
+        """Of the run's own samples, of which there are none that earlier rounds dropped."""
+        return self.ordered[: len(self.found.order)]
 
 
 Write = Callable[[Job, Path, str], tuple[int, tuple[str, ...]]]
@@ -278,7 +283,8 @@ def _label_table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...
 
     _beside(out, write, changes)
     dropped = sum(verdict.new is None for verdict in job.ordered)
-    why = f"{dropped} dropped rows have no label in it, for the vectors stay as they are; " if dropped else ""
+    which = "1 dropped row has" if dropped == 1 else f"{dropped:,} dropped rows have"
+    why = f"{which} no label in it, for the vectors stay as they are; " if dropped else ""
     options = replace(job.options, image_column=None, skip_unlabelled=job.options.skip_unlabelled or dropped > 0)
     start = [str(job.layout.path), "--set", f"pictures.labels_file={out.absolute()}"]
     return left[0], (f"{why}read it with: {train_command(start, options)}", *_beyond(job, left[0]))
@@ -335,15 +341,15 @@ LISTS: tuple[Write, ...] = (_labels,)  # made of the run alone where need be
 
 def _check_known(job: Job, there: set[str]) -> None:
     """A `ToolError` where nothing of the run is in the source: other data would be written as they are, and called corrected."""
-    if not any(verdict.id in there for verdict in job.ordered):
+    if not any(verdict.id in there for verdict in job.samples):
         raise ToolError(
-            f"{job.source}: none of the run's {len(job.ordered):,} samples is in it, the first of which is called "
-            f'"{job.ordered[0].id}"; name the data that the run was trained on, with the same ids (--data)'
+            f"{job.source}: none of the run's {len(job.samples):,} samples is in it, the first of which is called "
+            f'"{job.samples[0].id}"; name the data that the run was trained on, with the same ids (--data)'
         )
 
 
 def _missing(job: Job, there: set[str]) -> tuple[str, ...]:
-    lost = [verdict.id for verdict in job.ordered if verdict.id not in there]
+    lost = [verdict.id for verdict in job.samples if verdict.id not in there]
     which = "one sample of the run is" if len(lost) == 1 else f"{len(lost):,} samples of the run are"
     return (f"{which} no longer in the source, such as {lost[0]}",) if lost else ()
 

@@ -35,11 +35,11 @@ def moved_to(config: Config, source: str) -> Config:
     return override(config, found)
 
 
-def check_there(source: str) -> None:
-    """A `ToolError` where the run's data are gone."""
+def check_there(source: str, how: str = "with --data") -> None:
+    """A `ToolError` where the run's data are gone; `how` is the way to say where they are."""
     place = source.partition(":")[2]
     if place and not Path(place).expanduser().exists():
-        raise ToolError(f"{place}: the run's data are no longer there; say where they are now with --data")
+        raise ToolError(f"{place}: the run's data are no longer there; say where they are now {how}")
 
 
 def check_root(config: Config) -> None:

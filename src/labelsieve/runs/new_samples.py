@@ -60,10 +60,12 @@ def find_samples(model: Model, config: Config, paths: Sequence[Path], said: Mapp
 def _pictures(model: Model, config: Config, paths: Sequence[Path], said: Mapping[str, Any]) -> NewSamples:
     """Picture files first, by their paths; then data sets, whose rows go by the ids that `train` gives them."""
     sets = dict.fromkeys(path for path in paths if is_set(path))
-    if said and not sets:
-        raise UsageError(f"{', '.join(said)}: this is about tables and other data sets; none of the paths leads to one")
     plain = [path for path in paths if path not in sets]
-    found: list[Unlabelled | Rows] = [find_pictures(plain)] if plain else []
+    heeded = {"pictures.outside"} if any(path.is_dir() for path in plain) else set()  # folders have links, and no columns
+    idle = [key for key in said if key not in heeded]
+    if idle and not sets:
+        raise UsageError(f"{', '.join(idle)}: this is about tables and other data sets; none of the paths leads to one")
+    found: list[Unlabelled | Rows] = [find_pictures(plain, override(config, said).pictures.outside)] if plain else []
     for path in sets:
         one = _set(model, for_data(config, path, said) if path.exists() else config, path)
         found.append(one if len(paths) == 1 else replace(one, names=[f"{path}:{name}" for name in one.names]))

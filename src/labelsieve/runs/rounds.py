@@ -63,6 +63,12 @@ class Round:
         """Decisions that change or confirm something; "unsure" does neither."""
         return sum(one.used for one in self.carried)
 
+    @property
+    def dropped(self) -> dict[str, str]:
+        """{id: the run in which it was dropped} of samples that are in no round since."""
+        runs = {one.round: one.run for one in self.before}
+        return {one.decision.id: runs.get(one.round, self.parent) for one in self.carried if one.decision.action == DROP}
+
     def text(self) -> str:
         return json.dumps(asdict(self), indent=1) + "\n"
 

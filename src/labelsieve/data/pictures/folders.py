@@ -12,7 +12,16 @@ from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.memory import known_below, with_gone
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import Files
-from labelsieve.data.pictures.walking import OUT, count_files, holds_picture, no_pictures, run_folders, visible_folders, walk
+from labelsieve.data.pictures.walking import (
+    OUT,
+    count_files,
+    holds_picture,
+    left_out,
+    no_pictures,
+    run_folders,
+    visible_folders,
+    walk,
+)
 from labelsieve.data.trust import quoted
 from labelsieve.errors import ToolError, suggest
 
@@ -44,9 +53,7 @@ def read_folders(path: Path, options: PictureOptions) -> Listing:
     if not found.paths:
         raise _nothing(path, found.ignored)
     if not options.outside and found.ignored[OUT]:
-        found.notes.append(
-            f"folders that are links out of the data are left out: {found.ignored[OUT]}; follow them with {FLAGS['outside']}"
-        )
+        found.notes.append(left_out(found.ignored))
     found.notes += _about_deep(found.paths, 1 if splits else 0)
     return arranged(found.listing())
 

@@ -16,7 +16,7 @@ from labelsieve.data.pictures.filling import decoded
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.origins import Files, Origin
 from labelsieve.data.pictures.survey import Plan
-from labelsieve.data.pictures.walking import walk
+from labelsieve.data.pictures.walking import OUT, left_out, walk
 from labelsieve.errors import ToolError
 
 CHUNK_BYTES = 256 * 2**20
@@ -51,22 +51,23 @@ class Chunk:
     errors: dict[int, str] = field(default_factory=dict)
 
 
-def find_pictures(paths: Sequence[Path]) -> Unlabelled:
-    """Files as they are named, and every picture below the folders, each name once."""
+def find_pictures(paths: Sequence[Path], outside: bool = False) -> Unlabelled:
+    """Files as they are named, and every picture below the folders, each name once; `outside` follows links to other folders."""
     ignored: Counter[str] = Counter()
     names: dict[str, None] = {}
     for path in paths:
         path = path.expanduser()
         if path.is_dir():
-            names |= dict.fromkeys(str(path / below) for below in walk(path, path, ignored))
+            names |= dict.fromkeys(str(path / below) for below in walk(path, path, ignored, outside))
         else:
             names[str(path)] = None
     if not names:
         listed = ", ".join(map(str, paths[:3])) or "nothing"
-        raise ToolError(f"{listed}: no picture is there; give picture files, or folders that hold some")
+        remedy = left_out(ignored) if ignored[OUT] else "give picture files, or folders that hold some"
+        raise ToolError(f"{listed}: no picture is there; {remedy}")
     # The names start from the working folder; links may lead anywhere, for the user asked for these very files.
     files, problems = Files(Path(os.curdir), list(names), outside=True).examined()
-    return Unlabelled(files, files.paths, problems, ignored)
+    return Unlabelled(files, files.paths, problems, ignored, (left_out(ignored),) if ignored[OUT] else ())
 
 
 def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None) -> Iterator[Chunk]:

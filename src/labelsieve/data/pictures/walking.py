@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labelsieve.data.pictures.decode import SUFFIXES
+from labelsieve.data.pictures.options import FLAGS
 from labelsieve.data.pictures.origins import LEAVES
 from labelsieve.data.pictures.passed_over import is_hidden, what_else
 from labelsieve.errors import ToolError
@@ -50,6 +51,11 @@ def no_pictures(path: Path) -> str:
         return "put pictures into one folder a class"
     listed = ", ".join(f"{what}: {count:,}" for what, count in told.items())
     return f"there are other files ({listed}); save pictures as JPEG or PNG, with the ending .jpg or .png"
+
+
+def left_out(ignored: Counter[str]) -> str:
+    """What to say of folders that `walk` did not follow, for they are links that leave the root."""
+    return f"folders that are links out of the data are left out: {ignored[OUT]}; follow them with {FLAGS['outside']}"
 
 
 def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False) -> Iterator[str]:
