@@ -123,7 +123,7 @@ def test_the_terminal_says_what_card_and_list_say(tmp_path: Path, shell: Shell, 
     with (tmp_path / "run" / "issues.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     issues = [row["action"] for row in rows if row["is_label_issue"] == "True"]
-    listed = f"{len(issues)} of {len(rows)} {'is' if len(issues) == 1 else 'are'} listed as issues"
+    listed = f"{len(issues)} of {len(rows)} {'is listed as an issue' if len(issues) == 1 else 'are listed as issues'}"
     assert issues and listed in answer.out
     assert all(f"{issues.count(action)} to {action}" in answer.out for action in set(issues))
     share = re.search(r"(between [\d.]+ and [\d.]+ %) of the labels seem to be wrong \(point", answer.out)

@@ -79,7 +79,8 @@ def say_decisions(run: Path) -> None:
     conflicts = {name: state for name, state in found.items() if state.conflict}
     say_table([state.current for state in found.values() if state.current is not None])
     back = sum(state.current is None for state in found.values())
-    console.print(f"{len(entries):,} entries in {log.path}; {back:,} samples decided and taken back")
+    written = f"{len(entries):,} {'entry' if len(entries) == 1 else 'entries'} in {log.path}"
+    console.print(f"{written}; {back:,} {'sample' if back == 1 else 'samples'} decided and taken back")
     if conflicts:
         console.print(f"conflicts, which the review page settles: {len(conflicts):,}", style="yellow")
         for line in list(said(dict(list(conflicts.items())[:CONFLICTS]))):

@@ -43,7 +43,7 @@ def _held(split: str, pictures: bool) -> Groups:
 def _first(keys: Collection[str], groups: Groups, path: Path) -> str | None:
     there = next((names for group in groups if (names := [name for name in group if name in keys])), [])
     if len(there) > 1:
-        raise ToolError(f"{path}: the keys {' and '.join(there)} would both do; keep one")
+        raise ToolError(f"{path}: the keys {' and '.join(there)} would {'both' if len(there) == 2 else 'all'} do; keep one")
     return there[0] if there else None
 
 

@@ -49,7 +49,7 @@ def amount(data: RunReport) -> str:
     count, issues = len(data.score), int(data.is_issue.sum())
     lead, aside = _words(data.share.share, data.share.low, data.share.high)
     words = f"{lead[0].upper()}{lead[1:]} of the {count:,} labels seem to be wrong ({aside}). "
-    words += f"{issues:,} {'is' if issues == 1 else 'are'} listed as issues."
+    words += f"{issues:,} {'is listed as an issue' if issues == 1 else 'are listed as issues'}."
     pairs = [
         (_figure(data.share), f"of the labels seem wrong ({aside})"),
         (f"{issues:,}", f"of {count:,} labels listed as issues"),

@@ -88,9 +88,10 @@ def _say_findings(folder: RunFolder) -> None:
     issues = int(found.is_issue.sum())
     lead, aside = in_words(found.share.share, found.share.low, found.share.high)
     actions = ", ".join(f"{found.issue_actions[name]:,} to {name}" for name in ACTIONS if found.issue_actions[name])
+    listed = "is listed as an issue" if issues == 1 else "are listed as issues"
     console.print(
         f"{lead} of the labels seem to be wrong ({aside}); "
-        f"{issues:,} of {len(found.score):,} {'is' if issues == 1 else 'are'} listed as issues{': ' if actions else ''}{actions}"
+        f"{issues:,} of {len(found.score):,} {listed}{': ' if actions else ''}{actions}"
     )
     for caution in cautions(found, read_record(folder)):
         console.print(f"caution: {caution}", style="yellow")

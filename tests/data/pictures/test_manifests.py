@@ -112,6 +112,7 @@ def test_another_encoding_is_named_by_line_and_can_be_given(folder: Path) -> Non
 
 FAULTS: dict[str, tuple[str, str]] = {
     "two label columns": ("path,label,class\nimg/0.png,a,b\n", '"label" and "class" would both do; choose one with label_column'),
+    "three label columns": ("path,label,class,category\nimg/0.png,a,b,c\n", '"label" and "class" and "category" would all do'),
     "two path columns": ("path,file,label\na,b,c\n", '"path" and "file" would both do; .* image_column'),
     "no label column": (
         "path,lable\nimg/0.png,a\n",

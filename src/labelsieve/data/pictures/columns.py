@@ -61,7 +61,9 @@ def optional(columns: Sequence[str], given: str | None, usual: Sequence[str], op
         found = [name for name in columns if name.strip().lower() in usual]
     if len(found) > 1:
         listed = " and ".join(f'"{name}"' for name in found)
-        raise UsageError(f"{place}: the columns {listed} would both do; choose one with {named(option)}")
+        raise UsageError(
+            f"{place}: the columns {listed} would {'both' if len(found) == 2 else 'all'} do; choose one with {named(option)}"
+        )
     if found and list(columns).count(found[0]) > 1:
         raise ToolError(f'{place}: two columns are named "{found[0]}"; rename one')
     return found[0] if found else None
