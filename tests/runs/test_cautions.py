@@ -52,6 +52,11 @@ def record(epochs: int = 20, accuracy: float = 90.0, estimate: tuple[float, floa
         (findings((370, 370, 19)), record(), 'fewer than 20 samples ("class 2": 19)'),
         (findings((600, 20)), record(), "30 times the smallest"),
         (findings(), record(estimate=(0.3, 0.18, 0.55)), "Do not trust the estimate after the warm-up (18 to 55 %)"),
+        (
+            findings(),
+            record(estimate=(0.96, 0.94, 1.0)),
+            "most labels looked wrong (94 to 100 %): either they are, or the networks",
+        ),
         (findings(opinions=(0.05, 0.5)), record(), "is uncertain"),
         (findings(wrong=0.8, opinions=(0.8,)), record(), "Most labels look wrong"),
         (listed(9, 11), record(), "Fewer labels may be wrong than are listed: 11 of the 20 issues come without"),

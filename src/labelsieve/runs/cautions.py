@@ -50,13 +50,15 @@ def early_cautions(estimate: Mapping[str, float] | None, counts: Mapping[str, in
 
 
 def doubt(low: float, high: float) -> str:
-    """Of an estimate made after the warm-up; "" where its interval is narrow."""
-    if high - low <= WIDE:
-        return ""
-    return (
-        f"Do not trust the estimate after the warm-up ({100 * low:.0f} to {100 * high:.0f} %): the networks knew the classes "
-        f"poorly then (few samples, hard classes, or a short warm-up: --set training.warmup=N, in Python warmup=N)."
-    )
+    """Of an estimate made after the warm-up; "" where its interval is narrow, and leaves room for right labels."""
+    between = f"{100 * low:.0f} to {100 * high:.0f} %"
+    why = "(few samples, hard classes, or a short warm-up: --set training.warmup=N, in Python warmup=N)"
+    if high - low > WIDE:
+        return f"Do not trust the estimate after the warm-up ({between}): the networks knew the classes poorly then {why}."
+    if low > MOST:  # networks that know nothing contradict labels as surely as those that know better
+        lead = f"After the warm-up most labels looked wrong ({between}): either they are, or the networks"
+        return f"{lead} had learnt hardly anything by then {why}."
+    return ""
 
 
 def write_cautions(folder: RunFolder, found: Findings, record: Record) -> None:
