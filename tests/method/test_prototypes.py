@@ -35,6 +35,22 @@ def test_the_prototypes_memory_is_the_mean_of_the_last_scores() -> None:
     assert torch.allclose(remembering.judge(fewer), plain.judge(fewer), atol=1e-6)  # others have no past here
 
 
+@pytest.mark.parametrize("memory", [1, 2])
+def test_a_shorter_memory_takes_no_more_from_a_state_than_it_would_have_kept(memory: int) -> None:
+    """Scores of long ago had a say for ever where a run with a memory of five went on with one of 1."""
+    long, short = PrototypeCleaner(dim=8, memory=5), PrototypeCleaner(dim=8, memory=memory)
+    plain = PrototypeCleaner(dim=8, memory=memory)
+    for seed in range(4):
+        seen = replace(evidence(seed)[0], labels=evidence()[0].labels)
+        long.learn(seen)
+        plain.learn(seen)
+    short.load_state_dict(long.state_dict())
+    assert torch.equal(short.judge(seen), plain.judge(seen))
+    for cleaner in (short, plain):
+        cleaner.learn(evidence()[0])
+    assert torch.equal(short.judge(evidence()[0]), plain.judge(evidence()[0]))
+
+
 def test_a_step_is_as_long_as_the_learning_rate_says_by_then() -> None:
     """Not as long as the one that the cleaner was made with: it drops with the network's."""
     seen, _ = evidence()

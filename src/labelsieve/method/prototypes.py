@@ -228,4 +228,5 @@ class PrototypeCleaner:
         self.projector_.load_state_dict(part(state, "projector"))
         restore({"prototypes": self.prototypes_} | self._named_momenta(), state)
         self.learnt_ = int(state["learnt"])
-        self.past_ = state.get("past")
+        # A cleaner that remembers less than the one whose state it is judges by no more than it would remember itself.
+        self.past_ = state["past"][-self.memory :] if self.memory > 1 and "past" in state else None
