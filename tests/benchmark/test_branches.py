@@ -91,6 +91,58 @@ def test_what_is_measured_of_one_network_alone_is_no_mean() -> None:
     assert (found["precision"], found["auc_mixture"], found["accuracy"], found["accuracy_1"]) == (None, 0.5, 40.0, None)
 
 
+OPEN = [text for text in SETTINGS if not text.startswith(("training.lambda_u", "cleaning.least_clean"))]
+
+
+@pytest.fixture(scope="module")
+def open_ones(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a common run that decides after its warm-up what was left open."""
+    out = tmp_path_factory.mktemp("open") / "study"
+    study(out, "as-it-is", settings=OPEN)
+    return out
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "training.lambda_u=50",
+        "training.epochs=9",
+        "training.mixed=false",
+        "cleaning.mixture_threshold=0.9",
+        "cleaning.mixture_memory=3",
+        "cleaning.least_clean=0.9",
+        "cleaning.prototype_memory=3",
+        "training.lr_drop=0.8",
+        "cleaner=gmm-awr",
+    ],
+)
+def test_what_the_common_run_decided_is_not_said_over_the_branch(open_ones: Path, way: str) -> None:
+    """Each of these ended as the unchanged branch did, bit for bit, where the common run had found a value for it."""
+    study(open_ones, way, settings=OPEN)
+    name = way.removeprefix("training.").removeprefix("cleaning.")
+    here, there = lines(open_ones / name), lines(open_ones / "as-it-is")
+    assert here[:AT] == there[:AT] and here[AT:] != there[AT:]
+    assert len(here) == (9 if name == "epochs=9" else EPOCHS) + 1
+    assert name != "mixed=false" or {line["phase"] for line in here[AT:-1]} == {"plain"}
+
+
+def test_a_setting_that_is_left_open_from_there_on_follows_from_the_same_estimate(tmp_path: Path, open_ones: Path) -> None:
+    study(tmp_path / "study", "training.lambda_u=none", until=5, settings=[*OPEN, "training.lambda_u=50"])
+    told, found, left = (
+        json.loads((run / "estimate.json").read_text())
+        for run in (tmp_path / "study" / "trunk", tmp_path / "study" / "lambda_u=none", open_ones / "trunk")
+    )
+    assert told["estimate"] == found["estimate"] == left["estimate"]
+    assert told["lambda_u"] == 50 and found["lambda_u"] == left["lambda_u"] == 0
+
+
+def test_the_table_keeps_branches_of_other_commands(open_ones: Path) -> None:
+    study(open_ones, "cleaning.tau=0.6", settings=OPEN)
+    with (open_ones / "branches.csv").open(newline="") as file:
+        named = [row["branch"] for row in csv.DictReader(file)]
+    assert named[0] == "tau=0.6" and named.count("as-it-is") == EPOCHS
+
+
 def test_stopped_at_an_epoch_it_goes_on_to_a_later_one_and_to_the_end(
     done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +217,7 @@ def test_a_run_killed_before_it_left_the_trunk_leaves_it_then(
         (["tau"], {}, "has no value"),
         (["cleaning.tau=2"], {}, "tau"),
         (["cleaner=gmm-agn cleaning.tau=0.7"], {}, "does not read that"),
+        (["training.epochs=4"], {}, "it would be over before it begins, after epoch 4"),
         (["as-it-is"], {"at": 0}, "--at 0"),
         (["as-it-is"], {"at": EPOCHS}, "before its last"),
         (["as-it-is"], {"until": AT}, "--until 4 is not after --at 4"),
@@ -183,14 +236,27 @@ def test_branches_that_have_parted_hold_their_epoch(done: Path) -> None:
     for at in (AT - 1, AT + 1):
         with pytest.raises(UsageError, match=rf"stands after epoch {AT}, and this command says --at {at}; use --at {AT}"):
             study(done, "as-it-is", at=at)
-    assert len(lines(done / "trunk")) == AT
+        with pytest.raises(UsageError, match=f"use --at {AT}"):
+            study(done, "cleaning.tau=0.9", at=at)  # a new one, too: the others have parted
+    assert len(lines(done / "trunk")) == AT and not (done / "tau=0.9").exists()
+
+
+def test_a_common_run_that_was_over_before_is_told(tmp_path: Path) -> None:
+    """Its length follows from the noise, so that it is not known beforehand."""
+    known = [text for text in SETTINGS if not text.startswith("training.epochs")]
+    with pytest.raises(UsageError, match=r"--at 90: the common run had \d+ epochs and is over"):
+        study(tmp_path / "study", "as-it-is", at=90, settings=[*known, "training.epochs=none", "data.limit=128"])
+    assert not (tmp_path / "study" / "as-it-is").exists()
 
 
 def test_a_setting_that_would_have_made_another_trunk_is_refused(done: Path) -> None:
     with pytest.raises(ToolError, match="would have been another one from the start"):
         study(done, "cleaning.dim=8")
-    with pytest.raises(ToolError, match="other data"):
+    with pytest.raises(ToolError, match="would have been another one from the start"):
+        study(done, "cleaner=contrastive")  # its prototypes have the same sizes, and another meaning
+    with pytest.raises(ToolError, match="other data.*; leave out what changes data or noise, or train it by itself"):
         study(done, "data.noise_seed=5")
+    assert not [path for path in done.iterdir() if path.name.partition("=")[0] in ("dim", "cleaner", "noise_seed")]
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -120,6 +120,15 @@ def test_once_begun_mixing_goes_on_and_late_it_does_not_begin(monkeypatch: pytes
     assert phases([], start=4, before=half)[0] == ["prototypes", "prototypes"]  # a run taken up knows that it has begun
 
 
+def test_told_to_be_plain_to_the_end_epochs_are_so_after_mixed_ones_too() -> None:
+    """As in a branch that parts from a run which mixes."""
+    run = tiny()
+    run.recipe = replace(run.recipe, mixed=False)
+    for learner in run.learners:
+        learner.has_mixed = True
+    assert [epoch.phase for epoch in run.epochs()] == ["warm-up"] * 2 + ["plain"] * 4 + ["final"]
+
+
 def test_of_draws_each_network_counts_its_own() -> None:
     """What one contradicts in its rows has nothing to do with what the other sees in others."""
     run = tiny()

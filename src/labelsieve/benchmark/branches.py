@@ -25,6 +25,7 @@ from labelsieve.runs.checkpoint import Checkpoint
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.held import held
+from labelsieve.runs.presets import MIXTURES, PROTOTYPES
 from labelsieve.runs.resolve import parse_settings, resolve
 from labelsieve.runs.restore import start_at
 from labelsieve.runs.run import Run, state_of
@@ -90,8 +91,11 @@ class StopAt(Stopper):
         return super().__call__() or there
 
 
-def branches_of(texts: Sequence[str], configured: Callable[[Sequence[str]], Config]) -> list[Branch]:
-    """Each text, KEY=VALUE once or several times with spaces between, as a branch; `configured` gives settings their place."""
+def branches_of(texts: Sequence[str], configured: Callable[[Sequence[str]], Config], at: int) -> list[Branch]:
+    """Each text, KEY=VALUE once or several times with spaces between, as a branch that parts after epoch `at`.
+
+    `configured` gives settings their place.
+    """
     found: dict[str, Branch] = {}
     for text in texts:
         settings = [] if text.strip() == UNCHANGED else text.split()
@@ -104,6 +108,8 @@ def branches_of(texts: Sequence[str], configured: Callable[[Sequence[str]], Conf
         unread = unheeded(config, table.keys())
         if unread:
             raise UsageError(f'--branch "{text}": {unread}; leave it out')
+        if config.training.epochs is not None and config.training.epochs <= at:
+            raise UsageError(f'--branch "{text}": it would be over before it begins, after epoch {at}; give it more epochs')
         found[name] = Branch(name, config)
     return list(found.values())
 
@@ -131,18 +137,30 @@ def trunk_at(place: Path, config: Config, at: int, begun: bool) -> Run:
     return run
 
 
-def grown(place: Path, branch: Branch, state: Checkpoint, timings: list[dict[str, Any]]) -> Run:
-    """The branch's run: where it was left, or where the common run stands."""
+def grown(place: Path, branch: Branch, trunk: Config, state: Checkpoint, timings: list[dict[str, Any]]) -> Run:
+    """The branch's run: where it was left, or where the common run stands. One that cannot stand there leaves no folder."""
     run = going(place / branch.name, branch.config, resume=True)
     if run.epoch == 0:
         try:
+            _check_judge(branch.config, trunk, state)
             start_at(run, state, timings)
         except (KeyError, RuntimeError, ValueError) as error:
+            run.folder.discard()
             raise ToolError(
                 f"{run.folder.path}: it cannot go on from the common run ({type(error).__name__}), for it would have been "
                 f"another one from the start; such a setting is none for --branch: train it by itself"
             ) from None
+        except ToolError:
+            run.folder.discard()
+            raise
     return run
+
+
+def _check_judge(config: Config, trunk: Config, state: Checkpoint) -> None:
+    """A `ValueError` where one kind of prototypes would go on with what another has learnt: they have the same sizes."""
+    here, there = ("cpc" if one.cleaner in PROTOTYPES else one.cleaner for one in (config, trunk))
+    if here not in (there, *MIXTURES) and any(".judge." in name for name in state.tensors):
+        raise ValueError(f"{here} has other prototypes than {there}")
 
 
 def measures(line: Mapping[str, Any]) -> dict[str, float | None]:
@@ -157,30 +175,41 @@ def measures(line: Mapping[str, Any]) -> dict[str, float | None]:
     return found
 
 
-def lines_of(place: Path, branch: Branch) -> list[dict[str, Any]]:
+def lines_of(place: Path, name: str) -> list[dict[str, Any]]:
     """What the branch has measured so far; the division after the last epoch is none of it."""
-    folder = RunFolder(place / branch.name)
+    folder = RunFolder(place / name)
     lines = folder.read_lines(folder.metrics) if folder.metrics.exists() else []
     return [line for line in lines if line["phase"] != "final"]
 
 
+def names_in(place: Path) -> list[str]:
+    """The branches that have begun there, also those of other commands."""
+    return sorted(path.name for path in place.iterdir() if path.name != TRUNK and RunFolder(path).config.exists())
+
+
 def written(place: Path, branches: Sequence[Branch]) -> None:
-    """DIR/branches.csv anew; what is common to all stands in each."""
+    """DIR/branches.csv anew: these branches, then those of other commands; what is common to all stands in each."""
+    named = [branch.name for branch in branches]
+    with held(place / ".locks" / "table", wait=True):  # read inside: another process may have gone on meanwhile
+        names = [*named, *(name for name in names_in(place) if name not in named)]
+        atomic.write_text(place / TABLE, _table(place, names))
+
+
+def _table(place: Path, names: Sequence[str]) -> str:
     text = io.StringIO(newline="")
     rows = csv.writer(text)
     rows.writerow(("branch", "epoch", "phase", *MEASURES))
-    for branch in branches:
-        for line in lines_of(place, branch):
+    for name in names:
+        for line in lines_of(place, name):
             numbers = zip(measures(line).values(), (decimals for _, decimals in MEASURES.values()))
             shown = ["" if value is None else f"{value:.{decimals}f}" for value, decimals in numbers]
-            rows.writerow((branch.name, line["epoch"], line["phase"], *shown))
-    with held(place / ".locks" / "table", wait=True):
-        atomic.write_text(place / TABLE, text.getvalue())
+            rows.writerow((name, line["epoch"], line["phase"], *shown))
+    return text.getvalue()
 
 
 def ends(place: Path, branches: Sequence[Branch]) -> Iterator[tuple[str, int, dict[str, float | None]]]:
     """(branch, epoch, measures) at the last epoch that all which have begun have reached."""
-    known = {branch.name: lines for branch in branches if (lines := lines_of(place, branch))}
+    known = {branch.name: lines for branch in branches if (lines := lines_of(place, branch.name))}
     last = min((lines[-1]["epoch"] for lines in known.values()), default=0)
     for name, lines in known.items():
         yield name, last, measures(next(line for line in lines if line["epoch"] == last))
@@ -216,19 +245,20 @@ def main(
         return resolve(data, named=preset, options={"data.noise": noise}, settings=[*(settings or ()), *more])
 
     config = configured(())
-    branches = branches_of(branch, configured)
     _check_epochs(config, at, until)
+    branches = branches_of(branch, configured, at)
     _check_place(out)
-    begun = any(RunFolder(out / one.name).config.exists() for one in branches)
     with held(out / ".locks" / TRUNK, wait=True):  # other processes wait here until it is trained
-        trunk = trunk_at(out / TRUNK, config, at, begun)
+        trunk = trunk_at(out / TRUNK, config, at, begun=bool(names_in(out)))
         left = [] if trained(trunk, at, TRUNK, clock) else [TRUNK, *(one.name for one in branches)]
+    if trunk.done:  # it found its own length
+        raise UsageError(f"--at {at}: the common run had {trunk.epoch} epochs and is over; use an earlier one and another --out")
     state, timings = state_of(trunk), trunk.timings
     del trunk  # a device may have little room for two
     for one in [] if left else branches:
         try:
             with held(out / ".locks" / one.name) as ours:
-                if ours and (clock.is_over or not trained(grown(out, one, state, timings), until, one.name, clock)):
+                if ours and (clock.is_over or not trained(grown(out, one, config, state, timings), until, one.name, clock)):
                     left.append(one.name)
         finally:  # also after a signal: what was measured is in the table
             written(out, branches)

@@ -114,8 +114,9 @@ def _mixes(learners: Sequence[Learner], recipe: Recipe, epoch: int, judged: Judg
     """Always, or once the networks have caught up with labels that may all be right, if there is time. What has begun goes on.
 
     Mixed epochs make networks contradict more labels at first, so that without a memory they would take turns with plain ones.
+    Where it was told that plain ones go on to the end (nothing is to catch up with), they do, whatever was before.
     """
-    if recipe.mixed or learners[0].has_mixed:
+    if recipe.mixed or (learners[0].has_mixed and recipe.caught_up >= 0):
         return True
     return recipe.may_begin_to_mix(epoch) and _contradicted(judged) <= recipe.caught_up
 

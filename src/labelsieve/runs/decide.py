@@ -90,6 +90,11 @@ def seen_after_warm_up(learners: Sequence[Learner], recipe: Recipe, engine: Engi
 
 def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
     found = estimate_noise(seen)
+    return by_estimate(config, found, mixes(seen, found))
+
+
+def by_estimate(config: Config, found: NoiseEstimate, mixed: bool) -> Decision:
+    """What was told, and the rest by the rules; `mixed` is whether mixed epochs follow where nothing was told about them."""
     extreme = found.share >= EXTREME
     remembers = extreme and not config.training.epoch_batches  # the losses of other samples are no past
     given, cleaning = config.training.lambda_u, config.cleaning
@@ -101,7 +106,7 @@ def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
         mixture_memory=(5 if remembers else 1) if cleaning.mixture_memory is None else cleaning.mixture_memory,
         least_clean=least_clean_for(found.firm) if cleaning.least_clean is None else cleaning.least_clean,
         epochs=epochs,
-        mixed=mixes(seen, found) if config.training.mixed is None else config.training.mixed,
+        mixed=mixed if config.training.mixed is None else config.training.mixed,
     )
 
 

@@ -16,7 +16,7 @@ from labelsieve.runs.cautions import write_cautions
 from labelsieve.runs.choice import Chosen
 from labelsieve.runs.config import Config
 from labelsieve.runs.data_facts import difference, write_data_facts
-from labelsieve.runs.decide import Decision
+from labelsieve.runs.decide import Decision, by_estimate
 from labelsieve.runs.environment import environment
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
@@ -90,15 +90,28 @@ def _mend(run: Run) -> None:
 
 
 def start_at(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:
-    """Put a run that has not begun where another stood that did the same so far; it goes on as if it had come there itself."""
+    """Put a run that has not begun where another stood that did the same so far; it goes on as if it had come there itself.
+
+    What the other decided after its warm-up is decided again by this run's settings, from the same estimate.
+    """
     if run.epoch or fingerprint(run.rows) != saved.facts.get("fingerprint"):
-        raise ToolError(f"{run.folder.path}: it has begun or has other data, so it cannot start where another run stood")
+        raise ToolError(
+            f"{run.folder.path}: it has begun or has other data, so it cannot start where another run stood; leave out what "
+            f"changes data or noise, or train it by itself"
+        )
     with run.folder.only_one():
-        _restore(run, saved)
+        _restore(run, replace(saved, facts={**saved.facts, "decision": _decided_here(run, saved.facts.get("decision"))}))
         run.timings = list(timings)
         run.folder.write_lines(run.folder.metrics, run.metrics)
         run.folder.write_lines(run.folder.timings, run.timings)
         save(run)
+
+
+def _decided_here(run: Run, there: dict[str, Any] | None) -> dict[str, Any] | None:
+    if not there:
+        return None
+    decision = Decision.from_facts(there)
+    return by_estimate(run.config, decision.estimate, decision.mixed).facts()
 
 
 def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
