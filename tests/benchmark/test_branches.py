@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import typer
@@ -63,6 +64,19 @@ def test_a_branch_ends_as_a_run_that_had_the_setting_from_the_start(done: Path, 
     assert there.keys() == here.keys()
     # What prototypes said of labels while the mixture divided is remembered as it was judged then.
     assert all(torch.equal(there[key], here[key]) for key in there if not key.startswith("history."))
+
+
+def test_a_branch_as_it_is_leaves_what_the_unbroken_run_does(done: Path, unbroken: dict[str, Path]) -> None:
+    """Every file and every array: early losses, which are written at the end of the warm-up, and the scores' history, too."""
+    here, there = done / "as-it-is", unbroken["as-it-is"]
+    assert {path.name for path in here.iterdir()} == {path.name for path in there.iterdir()}
+    for path in there.glob("*.npz"):
+        with np.load(path) as ours, np.load(here / path.name) as branch:
+            assert ours.files == branch.files
+            assert all(np.array_equal(ours[key], branch[key]) for key in ours.files), path.name
+    assert (here / "issues.csv").read_bytes() == (there / "issues.csv").read_bytes()
+    ends, as_ours = weights(there), weights(here)
+    assert ends.keys() == as_ours.keys() and all(torch.equal(ends[key], as_ours[key]) for key in ends)
 
 
 def test_branches_are_the_same_up_to_there_and_differ_afterwards(done: Path) -> None:

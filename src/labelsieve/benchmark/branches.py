@@ -143,6 +143,9 @@ def grown(place: Path, branch: Branch, trunk: Config, state: Checkpoint, timings
     if run.epoch == 0:
         try:
             _check_judge(branch.config, trunk, state)
+            early = RunFolder(place / TRUNK).early_losses
+            if early.is_file():  # written at the end of the warm-up, which no branch sees again
+                atomic.write_bytes(run.folder.early_losses, early.read_bytes())
             start_at(run, state, timings)
         except (KeyError, RuntimeError, ValueError) as error:
             run.folder.discard()
