@@ -273,6 +273,24 @@ def test_what_a_cleaner_does_not_read_is_said() -> None:
     assert unheeded(replace(Config(), cleaner="gmm-agn"), {"training.lr"}) == ""
 
 
+def test_what_a_method_does_not_read_is_said() -> None:
+    """A lambda_u told to `ce`, or strong views told to `dividemix`, changed nothing without a word."""
+    told = ("training.lambda_u", "training.temperature", "views.policy", "training.lr", "training.entropy_penalty")
+    unread = {"ce": told[:3], "dividemix": told[2:3], "augdmix": (), "cpc": ()}
+    for method, keys in unread.items():
+        words = unheeded(replace(Config(), method=method), told)
+        assert set(words.partition(":")[0].split(", ")) == set(keys or ("",))
+        assert not keys or f"the method {method} does not read that" in words
+    both = unheeded(replace(Config(), method="ce", cleaner="gmm-agn"), {"training.beta", "cleaning.dim"})
+    assert both.count("so nothing follows from it") == 2 and "; " in both
+
+
+def test_how_batches_are_drawn_is_read_where_there_are_such() -> None:
+    words = unheeded(Config(), {"training.epoch_draw"})
+    assert words.startswith("training.epoch_draw: it is for training.epoch_batches")
+    assert unheeded(override(Config(), {"training.epoch_batches": 5}), {"training.epoch_draw"}) == ""
+
+
 def test_the_default_is_valid_and_frozen() -> None:
     validate(Config())
     assert replace(Config(), seed=1) != Config()

@@ -65,6 +65,9 @@ RANGES: dict[str, tuple[float, float]] = {
     "seed": (0, 2**63 - 1),
     "data.noise_seed": (0, 2**63 - 1),
 }
+# Settings of training that cross-entropy alone has no use for.
+OF_MIXED_EPOCHS = ("guess_passes", "lambda_u", "mixed", "ramp_epochs", "temperature", "beta", "prior", "prior_weight")
+OF_MIXED_EPOCHS += ("train_unlabelled",)
 # Where 0 leaves the number open.
 FOUND_OUT = ("training.batch", "training.warmup_batch", "training.epoch_batches", "engine.eval_batch")
 
@@ -135,18 +138,34 @@ def _check_judge(config: Config) -> None:
 
 
 def unheeded(config: Config, told: Collection[str]) -> str:
-    """What was told, by full key, and this run's cleaner does not read: in words, or "".
+    """What was told, by full key, and this run's cleaner or method does not read: in words, or "".
 
     Presets say such things for all cleaners that are crossed into them, so it is no error.
     """
+    drawing = () if config.training.epoch_batches else ("training.epoch_draw",)
+    reasons = {
+        f"the cleaner {config.cleaner} does not read that": _unread_by_cleaner(config),
+        f"the method {config.method} does not read that": _unread_by_method(config),
+        "it is for training.epoch_batches, of which there are none": drawing,
+    }
+    found = {reason: ", ".join(key for key in keys if key in told) for reason, keys in reasons.items()}
+    return "; ".join(f"{keys}: {reason}, so nothing follows from it" for reason, keys in found.items() if keys)
+
+
+def _unread_by_cleaner(config: Config) -> tuple[str, ...]:
     dividing, sizes, cpc = ("tau", "prototype_warmup"), ("dim", "prototype_lr"), ("alpha", "passes", "projector_depth", "cosine")
     unread: tuple[str, ...] = ()
     if config.cleaner in MIXTURES:
         unread = (*dividing, *sizes, *cpc)
     elif config.cleaner not in PROTOTYPES:  # one of the user's has numbers of its own
         unread = cpc if config.cleaner == "contrastive" else (*sizes, *cpc)
-    found = [key for key in (f"cleaning.{name}" for name in unread) if key in told]
-    return f"{', '.join(found)}: the cleaner {config.cleaner} does not read that, so nothing follows from it" if found else ""
+    return tuple(f"cleaning.{name}" for name in unread)
+
+
+def _unread_by_method(config: Config) -> tuple[str, ...]:
+    if config.method == "ce":
+        return (*(f"training.{name}" for name in OF_MIXED_EPOCHS), "views.policy")
+    return ("views.policy",) if config.method == "dividemix" else ()  # its views are weak
 
 
 def validate_for(config: Config, data: NoisyData) -> None:
