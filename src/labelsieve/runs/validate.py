@@ -66,8 +66,10 @@ RANGES: dict[str, tuple[float, float]] = {
     "data.noise_seed": (0, 2**63 - 1),
 }
 # Settings of training that cross-entropy alone has no use for.
-OF_MIXED_EPOCHS = ("guess_passes", "lambda_u", "mixed", "ramp_epochs", "temperature", "beta", "prior", "prior_weight")
-OF_MIXED_EPOCHS += ("train_unlabelled",)
+OF_MIXED_EPOCHS = (
+    *("guess_passes", "lambda_u", "mixed", "ramp_epochs", "temperature"),
+    *("beta", "prior", "prior_weight", "train_unlabelled"),
+)
 # Where 0 leaves the number open.
 FOUND_OUT = ("training.batch", "training.warmup_batch", "training.epoch_batches", "engine.eval_batch")
 
