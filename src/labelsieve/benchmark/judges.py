@@ -102,17 +102,24 @@ class Study:
         self.right = right_labels(run.rows).to(run.parts.engine.device)
         self.shadows = [Shadow(name, settings, run) for name, settings in VARIANTS.items()]
         self.rows: list[dict[str, Any]] = []
+        self.weak = self._weak_features(run.epoch)
 
     def watch(self, epoch: Epoch) -> None:
-        if not epoch.seen:
-            return
+        if epoch.seen:
+            threshold = self.run.parts.recipe.mixture_threshold
+            self._add(epoch, "the teacher: mixture over the losses", [auc(chance, self.right) for chance in epoch.by_loss])
+            for shadow in self.shadows:
+                self._add(epoch, shadow.name, shadow.watch(epoch, self.weak, threshold, self.right))
+            self._write()  # after every epoch: a study that is killed has measured something all the same
+        # An epoch is shown after its training, and its evidence is from before: weak views are looked at an epoch ahead.
+        self.weak = self._weak_features(epoch.index + 1)
+
+    def _weak_features(self, epoch: int) -> list[Tensor]:
+        """Of each network as it stands, before it trains in this epoch; none of one that divides nothing."""
         parts = self.run.parts
-        weak = [weak_features(learner, parts.recipe, epoch.index, parts.engine) for learner in parts.learners]
-        threshold = parts.recipe.mixture_threshold
-        self._add(epoch, "the teacher: mixture over the losses", [auc(chance, self.right) for chance in epoch.by_loss])
-        for shadow in self.shadows:
-            self._add(epoch, shadow.name, shadow.watch(epoch, weak, threshold, self.right))
-        self._write()  # after every epoch: a study that is killed has measured something all the same
+        if not parts.recipe.warmup <= epoch <= parts.recipe.epochs:
+            return []
+        return [weak_features(learner, parts.recipe, epoch, parts.engine) for learner in parts.learners]
 
     def _add(self, epoch: Epoch, name: str, found: Sequence[float | None]) -> None:
         known = [value for value in found if value is not None]
