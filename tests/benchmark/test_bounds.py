@@ -30,3 +30,18 @@ def test_its_mean_leaves_the_warm_up_out_as_that_of_runs_does(tmp_path: Path, ca
         *_, before, last = (float(row["accuracy"]) for row in csv.DictReader(file))
     found = re.search(r"last ([\d.]+), mean of last 2 ([\d.]+)", capsys.readouterr().out)
     assert found is not None and [float(text) for text in found.groups()] == pytest.approx([last, (before + last) / 2], abs=0.011)
+
+
+def test_a_least_share_does_not_put_wrong_labels_among_the_right_ones(tmp_path: Path) -> None:
+    tables = []
+    for least in ("0", "0.95"):
+        settings = [
+            "training.epochs=4",
+            "training.warmup=2",
+            "training.lambda_u=0",
+            "data.limit=200",
+            f"cleaning.least_clean={least}",
+        ]
+        main("digits", tmp_path / f"run{least}", tmp_path / f"{least}.csv", noise="sym:0.4", settings=settings)
+        tables.append((tmp_path / f"{least}.csv").read_text())
+    assert tables[0] == tables[1]

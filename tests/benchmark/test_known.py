@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelsieve.benchmark import bounds, judges, plain_loop
+from labelsieve.benchmark import bounds, judges, known_noise, plain_loop, scores_study
+from labelsieve.runs.resolve import resolve
 from labelsieve.terminal.ending import as_command
+from runs.tiny import whole
 
 
 def ended(main: object, words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -62,3 +64,49 @@ def test_vectors_are_not_for_the_plain_loop(
     words = [f"embeddings:{tmp_path / 'v.npz'}", "--noise", "sym:0.2", "--table", str(tmp_path / "t.csv"), "--until", "1"]
     assert ended(plain_loop.main, words, monkeypatch) == 1
     assert "takes pictures" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("study", [bounds, judges, known_noise, scores_study])
+def test_draws_of_samples_are_refused_before_training(
+    study: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They ended in a traceback after the warm-up or, with all of the training done, at the end."""
+    words = ["digits", "--noise", "sym:0.4", "--out", str(tmp_path / "out"), "--set", "training.epoch_batches=3"]
+    words += ["--table", str(tmp_path / "t.csv")] if study in (bounds, judges) else []
+    assert ended(study.main, words, monkeypatch) == 2  # type: ignore[attr-defined]
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith("error: training.epoch_batches is 3") and said.endswith("use --set training.epoch_batches=0")
+    assert not (tmp_path / "t.csv").exists() and not list(tmp_path.glob("out/*"))
+
+
+@pytest.mark.parametrize("study", [bounds, judges])
+def test_a_run_that_is_done_is_told_and_leaves_no_table(
+    study: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["training.epochs=2", "training.warmup=1", "data.limit=200", "engine.threads=1", "device=cpu"]
+    whole(tmp_path / "run", resolve("digits", options={"data.noise": "sym:0.4"}, settings=settings))
+    words = ["digits", "--noise", "sym:0.4", "--out", str(tmp_path / "run"), "--table", str(tmp_path / "t.csv")]
+    words += [word for setting in settings for word in ("--set", setting)]
+    assert ended(study.main, words, monkeypatch) in (1, 2)  # type: ignore[attr-defined]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "this run is done" in said and said.endswith("name another --out") and not (tmp_path / "t.csv").exists()
+
+
+def test_judges_that_would_learn_nothing_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["digits", "--noise", "sym:0.4", "--out", str(tmp_path / "run"), "--table", str(tmp_path / "t.csv"), "--until", "2"]
+    words += ["--set", "training.epochs=4", "--set", "training.warmup=2", "--set", "data.limit=200"]
+    assert ended(judges.main, words, monkeypatch) == 2
+    assert "--until 2: the next epoch that judges can learn from is 3" in " ".join(capsys.readouterr().err.split())
+
+
+def test_noise_of_a_file_has_a_trail_too(tmp_path: Path) -> None:
+    """Its path was taken for folders, which were not there when the training was over."""
+    settings = ["training.epochs=3", "training.warmup=1", "data.limit=200", "engine.threads=1", "device=cpu"]
+    whole(tmp_path / "run", resolve("digits", options={"data.noise": "sym:0.4"}, settings=settings))
+    noise = f"file:{tmp_path / 'run' / 'noise.npz'}"
+    scores_study.main("digits", tmp_path / "study", [noise], seeds=1, settings=settings)
+    assert [path.name for path in (tmp_path / "study").iterdir()] == [
+        "trail-" + noise.replace(":", "-").replace("/", "-") + "-0.npz"
+    ]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
-from labelsieve.benchmark.known import held_pictures, right_labels
+from labelsieve.benchmark.known import check_every_row, held_pictures, right_labels
 from labelsieve.errors import ToolError
 from labelsieve.method.algorithm import learn
 from labelsieve.method.evidence import Evidence
@@ -53,7 +53,7 @@ def bounded(run: Run, table: Path) -> list[dict[str, Any]]:
     for learner in run.parts.learners:
         learner.teacher, learner.judge = Known(right), None
     found: list[dict[str, Any]] = []
-    recipe = replace(run.parts.recipe, mixture_threshold=0.5)
+    recipe = replace(run.parts.recipe, mixture_threshold=0.5, least_clean=0.0)  # exactly the right ones, and no more
     with table.open("x", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(("epoch", "accuracy"))
@@ -77,10 +77,13 @@ def main(
     """Train with the division that only the truth can make, and print the accuracy it leads to."""
     check_new("--table", table)
     config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
-    found = bounded(going(out, config, resume=True), table)
-    end = tail(found)
-    if end is None:
+    check_every_row(config)
+    run = going(out, config, resume=True)
+    if run.epoch >= run.parts.recipe.epochs:
         raise ToolError(f"{out}: this run is done, so no epoch is left to train; name another --out")
+    found = bounded(run, table)
+    end = tail(found)
+    assert end is not None
     last = found[-1]["accuracy"]["both"]
     console.print(f"with the true division: last {last:.2f}, mean of last {end.epochs} {end.mean:.2f}")
 

@@ -17,7 +17,8 @@ import torch
 import typer
 from torch import Tensor
 
-from labelsieve.benchmark.known import check_some_wrong, right_labels
+from labelsieve.benchmark.known import check_every_row, check_some_wrong, right_labels
+from labelsieve.errors import UsageError
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
@@ -156,7 +157,13 @@ def main(
     """Train a run with all judges beside it, and print how they rank."""
     check_new("--table", table)
     config: Config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
+    check_every_row(config)
     run = going(out, config, resume=True)
+    first = max(run.epoch, run.parts.recipe.warmup) + 1
+    if run.done:
+        raise UsageError(f"{out}: this run is done, so no judge can learn beside it; name another --out")
+    if until < first:
+        raise UsageError(f"--until {until}: the next epoch that judges can learn from is {first}; stop after that one or later")
     study = Study(run, table)
     for step in drive(run, stop=lambda: run.epoch >= until, watch=study.watch):
         console.print(line(step))

@@ -10,6 +10,7 @@ from torch import Tensor
 from labelsieve.data.noisy_data import Held
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.assemble import Rows
+from labelsieve.runs.config import Config
 
 
 def right_labels(rows: Rows) -> Tensor:
@@ -30,6 +31,15 @@ def check_some_wrong(rows: Rows) -> None:
     """Of labels that are all right there is no ranking to measure: its average precision would read 0."""
     if not wrong_labels(rows).any():
         raise ToolError("no label is wrong here, so there is nothing to rank; make noise on purpose with --noise sym:0.2")
+
+
+def check_every_row(config: Config) -> None:
+    """A `UsageError` where networks would see draws of rows: what a study puts side by side would be of different samples."""
+    if config.training.epoch_batches:
+        raise UsageError(
+            f"training.epoch_batches is {config.training.epoch_batches}, and this study looks at every sample in every epoch; "
+            f"use --set training.epoch_batches=0"
+        )
 
 
 def held_pictures(rows: Rows) -> Held:

@@ -18,7 +18,7 @@ import torch
 import typer
 
 from labelsieve.benchmark.against_cleanlab import peak_mib
-from labelsieve.benchmark.known import check_same, wrong_labels
+from labelsieve.benchmark.known import check_every_row, check_same, wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.benchmark.scores_study import Trail, Watch, write_arrays
 from labelsieve.data.noise_record import read_json
@@ -121,6 +121,7 @@ def main(
 
     options = {"data.noise": noise, "seed": seed, "data.limit": limit, "method": method}
     config = resolve(data, options=options, settings=settings or ())
+    check_every_row(config)
     said = {"data": data.partition(":")[0], "noise": noise, "seed": seed, "limit": limit, "method": config.method}
     said |= {"settings": list(settings or ())}
     if out.exists():

@@ -6,6 +6,7 @@ A trail that is there is not trained again; one of other data or settings is ref
 """
 
 import json
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 import typer
 
-from labelsieve.benchmark.known import check_same, check_some_wrong, wrong_labels
+from labelsieve.benchmark.known import check_every_row, check_same, check_some_wrong, wrong_labels
 from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.method.algorithm import Epoch
@@ -159,7 +160,9 @@ def trained(path: Path, data: str, noise: str, seed: int, limit: int | None, set
     if not path.exists():
         options = {"data.noise": noise, "seed": seed, "data.limit": limit}
         with tempfile.TemporaryDirectory() as folder:
-            run = begin(Path(folder) / "run", resolve(data, options=options, settings=settings))
+            config = resolve(data, options=options, settings=settings)
+            check_every_row(config)
+            run = begin(Path(folder) / "run", config)
             check_some_wrong(run.rows)
             watch = Watch(run, time.perf_counter)
             for _ in drive(run, watch=watch):
@@ -197,7 +200,7 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     table: dict[str, list[float]] = {}
     for spec in noise:
-        kind = spec.replace(":", "-")
+        kind = re.sub(r"[^\w.-]", "-", spec)  # a file's path is no folder here
         trails = [trained(out / f"trail-{kind}-{seed}.npz", data, spec, seed, limit, settings or ()) for seed in range(seeds)]
         found = [judged(trail.until(until or len(trail.divided))) for trail in trails]
         for name in found[0]:
