@@ -129,6 +129,13 @@ def test_told_to_be_plain_to_the_end_epochs_are_so_after_mixed_ones_too() -> Non
     assert [epoch.phase for epoch in run.epochs()] == ["warm-up"] * 2 + ["plain"] * 4 + ["final"]
 
 
+def test_prototypes_that_judge_first_and_begin_late_learn_before_their_first_division() -> None:
+    """As in a branch that has prototypes of a run that had none."""
+    run = tiny()
+    run.recipe = replace(run.recipe, judge_first=True)
+    assert [len(epoch.by_prototype) for epoch in run.epochs(start=4)] == [2, 2, 2]
+
+
 def test_of_draws_each_network_counts_its_own() -> None:
     """What one contradicts in its rows has nothing to do with what the other sees in others."""
     run = tiny()

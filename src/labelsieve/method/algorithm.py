@@ -191,7 +191,9 @@ def divide(
         clean = taken(by_loss[teacher], recipe.mixture_threshold, pinned, recipe.least_clean)
         with cleaner_draws(recipe, epoch, learners[r]):
             # Prototypes that have learnt nothing yet have nothing to say: the first division is made after they did, always.
-            before = judge.judge(seen[r]) if recipe.judge_first and epoch > recipe.warmup else None
+            # That may be later than the warm-up's end, in a branch of a run that had none; ours count what they have learnt.
+            has_learnt = epoch > recipe.warmup and getattr(judge, "learnt_", 1) > 0
+            before = judge.judge(seen[r]) if recipe.judge_first and has_learnt else None
             if recipe.prototype_views == "weak" and isinstance(judge, PrototypeCleaner):
                 judge.learn(seen[r], clean, weak_features(learners[r], recipe, epoch, engine, rows))
             else:
