@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,15 @@ def tab(drivers: Callable[[int], object]) -> Iterator[Callable[..., object]]:
         page.script("localStorage.clear(); sessionStorage.clear(); localStorage.setItem = () => {}")
         page.driver.get("about:blank")
         assert not errors
+
+
+@pytest.fixture
+def server(running: Any) -> Any:
+    """The module's own server `running`, on which nothing is decided yet."""
+    (running.path / "decisions.jsonl").unlink(missing_ok=True)
+    return running
+
+
+@pytest.fixture
+def page(server: Any, tab: Callable[..., object]) -> object:
+    return tab(server.address)

@@ -22,17 +22,6 @@ def running(demo_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     server.stop()
 
 
-@pytest.fixture
-def server(running: Server) -> Server:
-    (running.path / "decisions.jsonl").unlink(missing_ok=True)
-    return running
-
-
-@pytest.fixture
-def page(server: Server, tab: Tab) -> Page:
-    return tab(server.address)
-
-
 def actions(server: Server) -> list[tuple[str, str]]:
     return [(one["id"], one["action"]) for one in server.log()]
 

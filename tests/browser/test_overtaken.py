@@ -26,17 +26,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.stop()
 
 
-@pytest.fixture
-def server(running: Server) -> Server:
-    (running.path / "decisions.jsonl").unlink(missing_ok=True)
-    return running
-
-
-@pytest.fixture
-def page(server: Server, tab: Tab) -> Page:
-    return tab(server.address)
-
-
 def keeps(server: Server, who: str, *rows: int, replaces: int | None = None) -> None:
     """Another process writes to the same log."""
     when = "2026-11-15T10:00:00Z"
