@@ -10,7 +10,7 @@ import csv
 import io
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -178,6 +178,11 @@ def measures(line: Mapping[str, Any]) -> dict[str, float | None]:
     return found
 
 
+def rounded(found: Mapping[str, float | None], columns: Iterable[str]) -> list[str]:
+    """The columns as text, each with its decimals; "" where nothing was measured."""
+    return ["" if found[name] is None else f"{found[name]:.{MEASURES[name][1]}f}" for name in columns]
+
+
 def lines_of(place: Path, name: str) -> list[dict[str, Any]]:
     """What the branch has measured so far; the division after the last epoch is none of it."""
     folder = RunFolder(place / name)
@@ -204,9 +209,7 @@ def _table(place: Path, names: Sequence[str]) -> str:
     rows.writerow(("branch", "epoch", "phase", *MEASURES))
     for name in names:
         for line in lines_of(place, name):
-            numbers = zip(measures(line).values(), (decimals for _, decimals in MEASURES.values()))
-            shown = ["" if value is None else f"{value:.{decimals}f}" for value, decimals in numbers]
-            rows.writerow((name, line["epoch"], line["phase"], *shown))
+            rows.writerow((name, line["epoch"], line["phase"], *rounded(measures(line), MEASURES)))
     return text.getvalue()
 
 
@@ -221,8 +224,7 @@ def ends(place: Path, branches: Sequence[Branch]) -> Iterator[tuple[str, int, di
 def say(place: Path, branches: Sequence[Branch]) -> None:
     table = Table(Column("branch", overflow="fold"), "epoch", *SHOWN.values(), box=None, padding=(0, 1, 0, 0))
     for name, epoch, found in ends(place, branches):
-        numbers = [(found[one], MEASURES[one][1]) for one in SHOWN]
-        table.add_row(name, str(epoch), *("" if value is None else f"{value:.{digits}f}" for value, digits in numbers))
+        table.add_row(name, str(epoch), *rounded(found, SHOWN))
     console.print(table)
     console.print(f"every epoch: {place / TABLE}")
 
@@ -274,7 +276,8 @@ def main(
 def _check_epochs(config: Config, at: int, until: int | None) -> None:
     epochs = config.training.epochs
     if at < 1 or (epochs is not None and at >= epochs):
-        raise UsageError(f"--at {at}: branches part after an epoch of the {epochs or 'run'}, and before its last")
+        choice = "choose 1 or a later epoch" if epochs is None else f"choose an epoch from 1 to {epochs - 1}"
+        raise UsageError(f"--at {at}: branches part after an epoch of a run and before its last; {choice}")
     if until is not None and until <= at:
         raise UsageError(f"--until {until} is not after --at {at}; leave it out, or choose a later epoch")
 
