@@ -159,7 +159,7 @@ def test_settings_that_the_cleaner_does_not_read_are_told_as_on_the_command_line
         fitted(VECTORS, GIVEN, method="augdmix", settings={"passes": 2, "cleaning.tau": 0.6, "training.beta": 2})
     assert caught[0].filename == __file__
     with pytest.raises(ValueError, match="with gmm-awr it would do nothing"):
-        fitted(VECTORS, GIVEN, cleaner="gmm-awr", settings={"cleaning.prototype_prior": 0.1})
+        fitted(VECTORS, GIVEN, cleaner="gmm-awr", settings={"cleaning.prototype_memory": 3})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted(VECTORS, GIVEN, settings={"passes": 2, "cleaning.tau": 0.6})

@@ -240,7 +240,6 @@ def test_every_number_has_a_range() -> None:
 
 
 UNHEEDED = {
-    "cleaning.prototype_prior": (0.1, ("gmm-agn", "gmm-awr", "contrastive")),
     "cleaning.prototype_memory": (3, ("gmm-agn", "gmm-awr", "contrastive")),
     "cleaning.prototype_views": ("weak", ("gmm-agn", "gmm-awr", "contrastive")),
     "cleaning.prototype_teacher": ("own", ("gmm-agn", "gmm-awr", "contrastive")),
@@ -264,7 +263,7 @@ def test_a_setting_that_a_cleaner_would_not_heed_is_an_error(key: str) -> None:
 
 
 def test_what_a_cleaner_does_not_read_is_said() -> None:
-    every = ("tau", "prototype_warmup", "dim", "prototype_lr", "alpha", "passes", "projector_depth", "cosine")
+    every = ("tau", "prototype_warmup", "dim", "prototype_lr", "alpha", "passes", "projector_depth", "cosine", "prototype_prior")
     told = {f"cleaning.{name}" for name in every} | {"training.lr", "cleaning.mixture_threshold"}
     unread = {"gmm-agn": every, "gmm-awr": every, "contrastive": every[4:], "cpc-agn": (), "cpc-awr": (), "mine": every[2:]}
     for cleaner, names in unread.items():

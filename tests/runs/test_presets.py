@@ -10,6 +10,7 @@ from labelsieve.data.noise_record import Noise, label_hash, save
 from labelsieve.errors import UsageError
 from labelsieve.method.cleaners import PrototypeCleaner
 from labelsieve.runs.assemble import cleaners_for, prototype_memory_for, recipe_for
+from labelsieve.runs.config import Config
 from labelsieve.runs.presets import PRESETS, VARIANTS, crossed, crossed_keys, describe, preset, webvision
 from labelsieve.runs.resolve import resolve
 
@@ -110,6 +111,16 @@ def test_cells_are_crossed_with_cleaners_and_studies() -> None:
         resolve("webvision:/data", named="webvision+memory5")
     with pytest.raises(UsageError, match="tau0.5"):
         preset("webvision+tau05x")
+
+
+def test_only_cifar100_with_nine_of_ten_labels_wrong_is_judged_at_other_than_even_odds() -> None:
+    odds = {name: preset(name).get("cleaning.prototype_prior", Config().cleaning.prototype_prior) for name in PRESETS}
+    assert odds.pop("cifar100-sym90") == 0.03 and set(odds.values()) == {0.5}
+    made = resolve("cifar100:/data", options={"data.noise": "sym:0.9"})  # the cell by its noise, without its name
+    assert made.cleaning.prototype_prior == 0.03
+    judge = cleaners_for(resolve("cifar100:/data", named="cifar100-sym90+prior0.5"), 0)[1]
+    assert isinstance(judge, PrototypeCleaner) and judge.prior == 0.5  # as the paper has it
+    assert cleaners_for(resolve("cifar100:/data", named="cifar100-sym90+gmm-awr"), 0)[1] is None  # has no use for odds
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,6 @@ def _check_judge(config: Config) -> None:
     """Settings of prototypes that this cleaner would not heed are errors: it has none, or they learn in another way."""
     prototypes = config.cleaner in PROTOTYPES
     heeded = {
-        "prototype_prior": prototypes,
         "prototype_memory": prototypes,
         "prototype_views": prototypes,
         "prototype_teacher": config.cleaner not in (*MIXTURES, "contrastive"),
@@ -155,7 +154,8 @@ def unheeded(config: Config, told: Collection[str]) -> str:
 
 
 def _unread_by_cleaner(config: Config) -> tuple[str, ...]:
-    dividing, sizes, cpc = ("tau", "prototype_warmup"), ("dim", "prototype_lr"), ("alpha", "passes", "projector_depth", "cosine")
+    dividing, sizes = ("tau", "prototype_warmup"), ("dim", "prototype_lr")
+    cpc = ("alpha", "passes", "projector_depth", "cosine", "prototype_prior")
     unread: tuple[str, ...] = ()
     if config.cleaner in MIXTURES:
         unread = (*dividing, *sizes, *cpc)

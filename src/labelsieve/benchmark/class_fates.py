@@ -1,0 +1,159 @@
+"""Which classes does a run lose, and when? What it kept of itself goes in, a row for each class comes out; nothing is trained.
+
+`python -m labelsieve.benchmark.class_fates RUN [--table FILE.csv]` reads early_losses.npz, scores.npz and predictions.npz of a
+run on known noise: how well the losses told right labels from wrong ones in each class when the warm-up was over, how pure and
+how complete what is taken as clean of the class is at the end, and how many of its test pictures are named right.
+"""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from rich.table import Table
+
+from labelsieve.benchmark.ranking import ranks
+from labelsieve.data.npz import read_npz
+from labelsieve.errors import ToolError, command
+from labelsieve.method.diagnostics import auc
+from labelsieve.runs import atomic
+from labelsieve.runs.early import read_early_losses
+from labelsieve.runs.folder import RunFolder
+from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.new_file import check_new
+
+SHOWN = 12  # classes on the terminal, the worst first; the table has all
+WHOLE = {"taken": 0, "accuracy": 0}  # columns without decimals there
+LOST = 0.5  # a class is called lost where fewer of the labels taken as clean are right
+
+
+@dataclass(frozen=True, eq=False)
+class Fates:
+    """By class, (K,): NaN where there is nothing to divide by. `taken` counts labels, mean of both networks."""
+
+    classes: tuple[str, ...]
+    early_auc: np.ndarray  # of the losses after the warm-up, among the labels of this class
+    taken: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+    accuracy: np.ndarray | None  # percent of the test pictures of this class; none: there were no test pictures
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        found = {"early_auc": self.early_auc, "taken": self.taken, "precision": self.precision, "recall": self.recall}
+        return found if self.accuracy is None else found | {"accuracy": self.accuracy}
+
+    @property
+    def lost(self) -> np.ndarray:
+        """(K,) bool; a class of which nothing is taken as clean is lost, too."""
+        return ~(self.precision >= LOST)
+
+
+def fates_of(path: Path) -> Fates:
+    """A `ToolError` where the run has not divided all of its labels, or where nobody knows which of them are wrong."""
+    folder = RunFolder.open(path)
+    config, early = folder.read_config(), read_early_losses(folder)
+    if early.wrong is None or not early.wrong.any():
+        raise ToolError(f"{path}: no label is known to be wrong, so there is nothing to measure; make noise with --noise sym:0.2")
+    if not folder.scores.is_file():
+        raise ToolError(f"{folder.scores}: missing; the run has divided nothing yet: {command('resume', path)} goes on")
+    scores = read_npz(folder.scores)
+    if early.given.shape != scores["loss"].shape or config.training.epoch_batches:
+        raise ToolError(f"{path}: its networks saw draws of the samples; this study needs a run in which they saw all of them")
+    by_prototype = scores.get("by_prototype")
+    threshold = config.cleaning.tau if by_prototype is not None else config.cleaning.mixture_threshold
+    clean = (scores["by_loss"] if by_prototype is None else by_prototype) > (0.5 if threshold is None else threshold)
+    given, right, count = scores["given"], ~early.wrong[0], len(early.classes)
+    both = clean & right
+    taken, taken_right = (np.stack([np.bincount(given[one], minlength=count) for one in some]).mean(0) for some in (clean, both))
+    return Fates(
+        early.classes,
+        np.array([_early_auc(early.loss[:, given == k], right[given == k]) for k in range(count)]),
+        taken,
+        _share(taken_right, taken),
+        _share(taken_right, np.bincount(given[right], minlength=count)),
+        _accuracy(folder, count),
+    )
+
+
+def _early_auc(losses: np.ndarray, right: np.ndarray) -> float:
+    """The mean of both networks' losses (2, M) ranks; NaN in a class whose labels are all of one kind."""
+    found = auc(torch.from_numpy(-losses.mean(0)), torch.from_numpy(right))
+    return float("nan") if found is None else found
+
+
+def _accuracy(folder: RunFolder, count: int) -> np.ndarray | None:
+    if not folder.predictions.is_file():
+        return None
+    kept = read_npz(folder.predictions)
+    hits = kept["label"] == kept["top"][:, 0]
+    each = (np.bincount(some, minlength=count) for some in (kept["label"][hits], kept["label"]))
+    return 100 * _share(*each)
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float | None:
+    """Spearman's, over the classes that have both; None where one of them does not vary."""
+    known = ~(np.isnan(first) | np.isnan(second))
+    one, other = ranks(first[known]), ranks(second[known])
+    return float(np.corrcoef(one, other)[0, 1]) if len(one) > 1 and one.std() and other.std() else None
+
+
+def written(found: Fates) -> str:
+    """The table as CSV, the least pure class first; empty where there is no number."""
+    text = io.StringIO(newline="")
+    rows = csv.writer(text)
+    rows.writerow(("class", *found.columns))
+    for k in worst_first(found):
+        rows.writerow((found.classes[k], *(_number(column[k], 4) for column in found.columns.values())))
+    return text.getvalue()
+
+
+def _number(value: float, decimals: int) -> str:
+    return "" if np.isnan(value) else f"{value:.{decimals}f}"
+
+
+def worst_first(found: Fates) -> list[int]:
+    """Classes by the precision of what is taken of them; those of which nothing is taken before all others."""
+    return np.argsort(np.where(np.isnan(found.precision), -1, found.precision), kind="stable").tolist()
+
+
+def say(found: Fates) -> None:
+    table = Table("class", *(name.replace("_", " ") for name in found.columns), box=None, padding=(0, 2, 0, 0))
+    for k in worst_first(found)[:SHOWN]:
+        table.add_row(found.classes[k], *(_number(column[k], WHOLE.get(name, 3)) for name, column in found.columns.items()))
+    console.print(table)
+    console.print(
+        f"{int(found.lost.sum())} of {len(found.classes)} classes are lost: of what is taken of them, under half is right"
+    )
+    pairs = [("the AUC after the warm-up", found.early_auc, "precision at the end", found.precision)]
+    if found.accuracy is not None:
+        pairs.append(("precision at the end", found.precision, "accuracy on test pictures", found.accuracy))
+    for first, one, second, other in pairs:
+        value = rank_correlation(one, other)
+        if value is not None:
+            console.print(f"rank correlation over classes of {first} and {second}: {value:.2f}")
+
+
+def main(
+    run: Annotated[Path, typer.Argument(help="The folder of a run whose noise was made on purpose, or is known.")],
+    table: Annotated[Path | None, typer.Option(help="A CSV file to write, every class; it must not exist.")] = None,
+) -> None:
+    """Print the classes that a run lost, and what their fate goes with."""
+    check_new("--table", table)
+    found = fates_of(run)
+    if table is not None:
+        atomic.write_text(table, written(found))
+    say(found)
+
+
+if __name__ == "__main__":
+    as_command(main)
