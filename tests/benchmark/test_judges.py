@@ -9,7 +9,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from labelsieve.benchmark.judges import VARIANTS, Study, main
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.method.algorithm import Epoch
 from labelsieve.method.prototypes import PrototypeCleaner
 from labelsieve.runs.resolve import resolve
@@ -98,6 +98,20 @@ def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "the teacher: mixture over the losses" in capsys.readouterr().out
     with (tmp_path / "t.csv").open(newline="") as file:
         assert {row["epoch"] for row in csv.DictReader(file)} == {"3"}
+
+
+def test_some_judges_say_what_they_say_among_all(studied: tuple[Study, list[Epoch]], tmp_path: Path) -> None:
+    settings = [*SETTINGS, "data.limit=500"]
+    main("digits", tmp_path / "run", tmp_path / "t.csv", None, "sym:0.5", 4, settings, ["mean of", "features of weak"])
+    names = ["the teacher: mixture over the losses", "features of weak views", "mean of the last 5 scores"]
+    with (tmp_path / "t.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["judge"] for row in rows] == 2 * names
+    for name in names:
+        assert [float(row["first"]) for row in rows if row["judge"] == name] == [first for first, _ in told(studied[0], name)][:2]
+    with pytest.raises(UsageError, match='"maen": no judge begins so.*; there are: ruled'):
+        main("digits", tmp_path / "other", tmp_path / "u.csv", None, "sym:0.5", 4, settings, ["mean", "maen"])
+    assert not (tmp_path / "other").exists()
 
 
 def test_labels_that_are_all_right_are_told_before_training(tmp_path: Path) -> None:

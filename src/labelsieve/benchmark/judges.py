@@ -18,7 +18,7 @@ import typer
 from torch import Tensor
 
 from labelsieve.benchmark.known import check_every_row, check_some_wrong, right_labels
-from labelsieve.errors import UsageError
+from labelsieve.errors import UsageError, suggest
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.diagnostics import auc
@@ -51,6 +51,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "taught by its own network's mixture": {"own": True},
     "judges before it learns": {"first": True},
 }
+
+
+def chosen(words: Sequence[str]) -> list[str]:
+    """The variants that begin with any of these words, in their own order; all of them without words."""
+    for word in words:
+        if not any(name.startswith(word) for name in VARIANTS):
+            raise UsageError(f'--judge "{word}": no judge begins so{suggest(word, VARIANTS)}; there are: {", ".join(VARIANTS)}')
+    return [name for name in VARIANTS if not words or name.startswith(tuple(words))]
 
 
 class Shadow:
@@ -97,11 +105,11 @@ class Shadow:
 class Study:
     """All variants beside one run; a row of the table for each of them and each epoch."""
 
-    def __init__(self, run: Run, table: Path) -> None:
+    def __init__(self, run: Run, table: Path, judges: Sequence[str] = tuple(VARIANTS)) -> None:
         check_some_wrong(run.rows)
         self.run, self.path = run, table
         self.right = right_labels(run.rows).to(run.parts.engine.device)
-        self.shadows = [Shadow(name, settings, run) for name, settings in VARIANTS.items()]
+        self.shadows = [Shadow(name, VARIANTS[name], run) for name in judges]
         self.rows: list[dict[str, Any]] = []
         self.weak = self._weak_features(run.epoch)
 
@@ -118,7 +126,7 @@ class Study:
     def _weak_features(self, epoch: int) -> list[Tensor]:
         """Of each network as it stands, before it trains in this epoch; none of one that divides nothing."""
         parts = self.run.parts
-        if not parts.recipe.warmup <= epoch <= parts.recipe.epochs:
+        if not parts.recipe.warmup <= epoch <= parts.recipe.epochs or not any(shadow.weak for shadow in self.shadows):
             return []
         return [weak_features(learner, parts.recipe, epoch, parts.engine) for learner in parts.learners]
 
@@ -153,9 +161,13 @@ def main(
     noise: Annotated[str | None, typer.Option(help="Wrong labels to make on purpose.")] = None,
     until: Annotated[int, typer.Option(help="Stop after this epoch; `labelsieve resume` goes on without the study.")] = 10**9,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option(help="Only judges whose names begin so; repeat. All of them take most of an epoch.")
+    ] = None,
 ) -> None:
     """Train a run with all judges beside it, and print how they rank."""
     check_new("--table", table)
+    judges = chosen(judge or ())
     config: Config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     check_every_row(config)
     run = going(out, config, resume=True)
@@ -164,7 +176,7 @@ def main(
         raise UsageError(f"{out}: this run is done, so no judge can learn beside it; name another --out")
     if until < first:
         raise UsageError(f"--until {until}: the next epoch that judges can learn from is {first}; stop after that one or later")
-    study = Study(run, table)
+    study = Study(run, table, judges)
     for step in drive(run, stop=lambda: run.epoch >= until, watch=study.watch):
         console.print(line(step))
     for name, value, gain in study.table():
