@@ -67,6 +67,17 @@ def test_studies_meet_in_the_cell_that_has_their_value() -> None:
     assert hyper["Clothing1M", "tau 0.7"].job == cells("table1")["CPC", "Clothing1M"].job
 
 
+def test_every_table_judges_at_even_odds_as_published() -> None:
+    """The preset of one cell has odds of our own; a sweep with them says so in each of its cells."""
+    jobs = [job for table in TABLES.values() for job in table().jobs]
+    tasks = tasks_for(jobs, [0], Settings(), PLACES, Path("sweep"))
+    assert {task.config.cleaning.prototype_prior for task in tasks} == {0.5} and not any(task.other_settings for task in tasks)
+    ours = cells("table3")["CPC_awr", "CIFAR-100 sym 90 %"].job
+    assert (ours.name, ours.preset) == ("cifar100-sym90+cpc-awr", "cifar100-sym90+cpc-awr+prior0.5")
+    (task,) = tasks_for([ours], [0], Settings(sets=("cleaning.prototype_prior=0.03",)), PLACES, Path("sweep"))
+    assert task.other_settings == ["cleaning.prototype_prior=0.03"]
+
+
 @pytest.mark.parametrize("settings", [Settings(), Settings(epochs=60, limit=5000, sets=("lr=0.01",)), Settings(share=0.5)])
 @pytest.mark.parametrize("name", TABLES)
 def test_the_command_of_a_task_gives_its_configuration(

@@ -40,6 +40,16 @@ def test_a_runs_time_is_start_warm_up_and_mixed_epochs() -> None:
     assert seconds_of(task, ROUND, shared=True) == pytest.approx(10 + 420 * (mixed + 0.5))
 
 
+def test_at_odds_fewer_labels_count_as_clean() -> None:
+    """A run at 3 in 100 took 11.7 minutes where the plan for even odds says 24."""
+    odds = Settings(sets=("cleaning.prototype_prior=0.03",))
+    by_cleaner = {task.config.cleaner: labelled_share(task) for task in make(CIFAR100, odds)}
+    right = pytest.approx(0.109)
+    assert by_cleaner == {"gmm-agn": 0.35, "gmm-awr": 0.35, "cpc-agn": right, "cpc-awr": right}
+    (even, ours) = (make([CIFAR100[-1]], settings)[0] for settings in (Settings(), odds))
+    assert [round(seconds_of(task, H200) / 60) for task in (even, ours)] == [24, 11]
+
+
 def test_a_subset_takes_its_share() -> None:
     (whole,), (part,) = make(CIFAR100[:1], Settings()), make(CIFAR100[:1], Settings(limit=5000))
     always = 10 + 450 * 0.5  # the start, and all test pictures after every epoch

@@ -120,7 +120,11 @@ def test_only_cifar100_with_nine_of_ten_labels_wrong_is_judged_at_other_than_eve
     assert made.cleaning.prototype_prior == 0.03
     judge = cleaners_for(resolve("cifar100:/data", named="cifar100-sym90+prior0.5"), 0)[1]
     assert isinstance(judge, PrototypeCleaner) and judge.prior == 0.5  # as the paper has it
-    assert cleaners_for(resolve("cifar100:/data", named="cifar100-sym90+gmm-awr"), 0)[1] is None  # has no use for odds
+    for cleaner in ("gmm-agn", "gmm-awr", "contrastive", "no-gmm"):  # have no use for odds, by the preset or by --cleaner
+        assert resolve("cifar100:/data", named=f"cifar100-sym90+{cleaner}").cleaning.prototype_prior == 0.5
+        assert crossed_keys(f"cifar100-sym90+{cleaner}") == {"cleaner"}
+    by_option = resolve("cifar100:/data", named="cifar100-sym90", options={"cleaner": "gmm-awr"})
+    assert cleaners_for(by_option, 0)[1] is None
 
 
 @pytest.mark.parametrize(

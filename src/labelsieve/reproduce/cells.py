@@ -71,7 +71,7 @@ def job(
 ) -> Job:
     """A benchmark cell crossed with a cleaner or a study; a number that the cell has anyway gives the cell itself.
 
-    More `options` (by key) make another job, `called` after the cell's name.
+    More `options` (by key) make another job, `called` after the cell's name. Prototypes judge at even odds, as published.
     """
     settings = preset(cell)
     studies = {
@@ -80,11 +80,13 @@ def job(
         f"alpha{alpha:g}" if alpha is not None else "alpha": ("cleaning.alpha", alpha),
     }
     other = [word for word, (key, value) in studies.items() if value is not None and value != settings.get(key, DEFAULTS[key])]
-    named = "+".join([cell, cleaner or str(settings["cleaner"]), *other])
+    cleaner = cleaner or str(settings["cleaner"])
+    named = "+".join([cell, cleaner, *other])
+    odds = "" if preset(named).get("cleaning.prototype_prior", 0.5) == 0.5 else "+prior0.5"
     source = cell.partition("-")[0]
     epochs = int(options["epochs"] if "epochs" in options else settings["training.epochs"])
     name = f"{cell}+{called}" if called else named
-    return Job(name, source, named, epochs, tuple(options.items()), SOURCES[source])
+    return Job(name, source, named + odds, epochs, tuple(options.items()), SOURCES[source])
 
 
 def words_of(cell: Cell) -> set[str]:

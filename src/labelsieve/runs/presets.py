@@ -257,10 +257,11 @@ def preset(name: str) -> Settings:
 
 
 def _with_variant(settings: Settings, variant: str, name: str) -> Settings:
-    if variant in CLEANERS:
-        return crossed(settings, cleaner=variant)
-    if variant == "no-gmm":
-        return crossed(settings, cleaner="contrastive")
+    if variant in CLEANERS or variant == "no-gmm":
+        cleaner = "contrastive" if variant == "no-gmm" else variant
+        # Only prototypes that a mixture teaches judge at odds; for others it is as if nothing had been said.
+        judges_at_odds = cleaner in PROTOTYPES or "cleaning.prototype_prior" not in settings
+        return crossed(settings, cleaner=cleaner, prior=None if judges_at_odds else 0.5)
     match = re.fullmatch(r"(e|tau|alpha|prior|memory)(\d+(?:\.\d+)?)", variant)
     if match is None:
         listed = ", ".join(VARIANTS)
