@@ -12,6 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from labelsieve.benchmark.class_fates import fates_of, main, rank_correlation
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.runs.findings import read_record
+from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive
 
@@ -25,19 +27,20 @@ SETTINGS = [
     "engine.threads=1",
     "device=cpu",
 ]
-SETTINGS += ["cleaning.least_clean=0", "training.mixed=true"]
+SETTINGS += ["training.mixed=true"]
+ALL_TOLD = ["cleaning.least_clean=0", "cleaning.mixture_threshold=0.5"]
 
 
-def trained(place: Path, *more: str, noise: str = "sym:0.5") -> Path:
+def trained(place: Path, *more: str, noise: str = "sym:0.5", until: int = 99) -> Path:
     run = begin(place, resolve("digits", options={"data.noise": noise, "data.limit": 500}, settings=[*SETTINGS, *more]))
-    for _ in drive(run):
+    for _ in drive(run, stop=lambda: run.epoch >= until):
         pass
     return place
 
 
 @pytest.fixture(scope="module", params=["cpc-awr", "gmm-agn"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(tmp_path_factory.mktemp("fates") / "run", f"cleaner={request.param}")
+    return trained(tmp_path_factory.mktemp("fates") / "run", f"cleaner={request.param}", *ALL_TOLD)
 
 
 def test_every_class_is_counted_as_by_hand(run: Path) -> None:
@@ -59,12 +62,25 @@ def test_every_class_is_counted_as_by_hand(run: Path) -> None:
         assert found.accuracy[k] == pytest.approx(100 * np.mean(named == k))
 
 
-def test_the_whole_is_what_the_run_itself_measured(run: Path) -> None:
+def check_the_whole(run: Path) -> None:
     found, last = fates_of(run), json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
     assert last["phase"] == "final"
     assert found.taken.sum() / 500 == pytest.approx(np.mean(last["clean_share"]))
     weighed = np.nansum(found.precision * found.taken) / found.taken.sum()
     assert min(last["clean_precision"]) - 1e-9 <= weighed <= max(last["clean_precision"]) + 1e-9
+
+
+def test_the_whole_is_what_the_run_itself_measured(run: Path) -> None:
+    check_the_whole(run)
+
+
+@pytest.mark.parametrize(("cleaner", "noise"), [("cpc-awr", "sym:0.1"), ("gmm-agn", "sym:0.95")])
+def test_what_was_decided_after_the_warm_up_counts(cleaner: str, noise: str, tmp_path: Path) -> None:
+    """A least share that is taken where few labels are wrong, a higher threshold where most are."""
+    place = trained(tmp_path / "run", f"cleaner={cleaner}", noise=noise)
+    decided = read_record(RunFolder(place)).decision
+    assert decided["least_clean"] > 0.5 if noise == "sym:0.1" else decided["mixture_threshold"] == 0.6
+    check_the_whole(place)
 
 
 def test_a_class_of_which_nothing_right_is_taken_is_lost(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,12 +118,17 @@ def test_rank_correlation_is_spearmans() -> None:
 
 def test_a_run_that_cannot_be_measured_is_told(run: Path, tmp_path: Path) -> None:
     clean = trained(tmp_path / "clean", "training.epochs=5", noise="none")
+    with pytest.raises(ToolError, match="has not ended, so nothing is decided yet; `labelsieve resume"):
+        fates_of(trained(tmp_path / "stopped", until=6))
     with pytest.raises(ToolError, match="no label is known to be wrong"):
         fates_of(clean)
     place = tmp_path / "run"
     shutil.copytree(run, place)
     (place / "scores.npz").unlink()
-    with pytest.raises(ToolError, match="divided nothing yet: `labelsieve resume"):
+    with pytest.raises(ToolError, match=r"scores.npz: missing or damaged"):
+        fates_of(place)
+    np.savez(place / "scores.npz", given=np.zeros(3, int), by_loss=np.zeros((2, 3)))
+    with pytest.raises(ToolError, match=r"of other samples than early_losses.npz"):
         fates_of(place)
     (place / "early_losses.npz").unlink()
     with pytest.raises(ToolError, match="has not finished its warm-up"):

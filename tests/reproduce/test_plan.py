@@ -46,6 +46,8 @@ def test_at_odds_fewer_labels_count_as_clean() -> None:
     by_cleaner = {task.config.cleaner: labelled_share(task) for task in make(CIFAR100, odds)}
     right = pytest.approx(0.109)
     assert by_cleaner == {"gmm-agn": 0.35, "gmm-awr": 0.35, "cpc-agn": right, "cpc-awr": right}
+    (between,) = make([CIFAR100[-1]], Settings(sets=("cleaning.prototype_prior=0.4",)))
+    assert labelled_share(between) == pytest.approx(0.28)
     (even, ours) = (make([CIFAR100[-1]], settings)[0] for settings in (Settings(), odds))
     assert [round(seconds_of(task, H200) / 60) for task in (even, ours)] == [24, 11]
 

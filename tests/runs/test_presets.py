@@ -123,6 +123,7 @@ def test_only_cifar100_with_nine_of_ten_labels_wrong_is_judged_at_other_than_eve
     for cleaner in ("gmm-agn", "gmm-awr", "contrastive", "no-gmm"):  # have no use for odds, by the preset or by --cleaner
         assert resolve("cifar100:/data", named=f"cifar100-sym90+{cleaner}").cleaning.prototype_prior == 0.5
         assert crossed_keys(f"cifar100-sym90+{cleaner}") == {"cleaner"}
+    assert preset("cifar100-sym90+gmm-agn+cpc-awr") == preset("cifar100-sym90")  # the last word has it
     by_option = resolve("cifar100:/data", named="cifar100-sym90", options={"cleaner": "gmm-awr"})
     assert cleaners_for(by_option, 0)[1] is None
 

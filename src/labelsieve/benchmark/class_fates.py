@@ -19,9 +19,12 @@ from rich.table import Table
 from labelsieve.benchmark.ranking import ranks
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, command
+from labelsieve.method.algorithm import taken
 from labelsieve.method.diagnostics import auc
 from labelsieve.runs import atomic
+from labelsieve.runs.answers import read_answers
 from labelsieve.runs.early import read_early_losses
+from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
@@ -55,30 +58,44 @@ class Fates:
 
 
 def fates_of(path: Path) -> Fates:
-    """A `ToolError` where the run has not divided all of its labels, or where nobody knows which of them are wrong."""
+    """A `ToolError` where the run has not ended, saw draws of its samples, or where nobody knows which labels are wrong."""
     folder = RunFolder.open(path)
-    config, early = folder.read_config(), read_early_losses(folder)
+    record = read_record(folder)
+    if record.config.training.epoch_batches:
+        raise ToolError(f"{path}: its networks saw draws of the samples; this study needs a run in which they saw all of them")
+    if record.final.get("phase") != "final":
+        raise ToolError(f"{path}: the run has not ended, so nothing is decided yet; {command('resume', path)} goes on with it")
+    early = read_early_losses(folder)
     if early.wrong is None or not early.wrong.any():
         raise ToolError(f"{path}: no label is known to be wrong, so there is nothing to measure; make noise with --noise sym:0.2")
-    if not folder.scores.is_file():
-        raise ToolError(f"{folder.scores}: missing; the run has divided nothing yet: {command('resume', path)} goes on")
-    scores = read_npz(folder.scores)
-    if early.given.shape != scores["loss"].shape or config.training.epoch_batches:
-        raise ToolError(f"{path}: its networks saw draws of the samples; this study needs a run in which they saw all of them")
-    by_prototype = scores.get("by_prototype")
-    threshold = config.cleaning.tau if by_prototype is not None else config.cleaning.mixture_threshold
-    clean = (scores["by_loss"] if by_prototype is None else by_prototype) > (0.5 if threshold is None else threshold)
-    given, right, count = scores["given"], ~early.wrong[0], len(early.classes)
+    given, clean = _taken_at_the_end(folder, record)
+    if clean.shape != early.given.shape or len(given) != clean.shape[1]:
+        raise ToolError(f"{folder.scores}: of other samples than {folder.early_losses.name}; put back the file that was changed")
+    right, count = ~early.wrong[0], len(early.classes)
     both = clean & right
-    taken, taken_right = (np.stack([np.bincount(given[one], minlength=count) for one in some]).mean(0) for some in (clean, both))
+    counted, hits = (np.stack([np.bincount(given[one], minlength=count) for one in some]).mean(0) for some in (clean, both))
     return Fates(
         early.classes,
         np.array([_early_auc(early.loss[:, given == k], right[given == k]) for k in range(count)]),
-        taken,
-        _share(taken_right, taken),
-        _share(taken_right, np.bincount(given[right], minlength=count)),
+        counted,
+        _share(hits, counted),
+        _share(hits, np.bincount(given[right], minlength=count)),
         _accuracy(folder, count),
     )
+
+
+def _taken_at_the_end(folder: RunFolder, record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """The given labels (N,), and which of them each network's last division takes as clean (2, N), as the run counts it."""
+    scores = read_npz(folder.scores) if folder.scores.is_file() else {}
+    cleaning, decided = record.config.cleaning, record.decision
+    by_prototype = "by_prototype" in scores
+    if "given" not in scores or not (by_prototype or "by_loss" in scores):
+        raise ToolError(f"{folder.scores}: missing or damaged; put it back, or repeat the run")
+    threshold = cleaning.tau if by_prototype else decided.get("mixture_threshold", cleaning.mixture_threshold)
+    least = decided.get("least_clean", cleaning.least_clean)
+    chances = torch.from_numpy(scores["by_prototype" if by_prototype else "by_loss"])
+    each = [taken(chance, 0.5 if threshold is None else threshold, None, least or 0.0).numpy() for chance in chances]
+    return scores["given"], np.stack(each)
 
 
 def _early_auc(losses: np.ndarray, right: np.ndarray) -> float:
@@ -90,9 +107,8 @@ def _early_auc(losses: np.ndarray, right: np.ndarray) -> float:
 def _accuracy(folder: RunFolder, count: int) -> np.ndarray | None:
     if not folder.predictions.is_file():
         return None
-    kept = read_npz(folder.predictions)
-    hits = kept["label"] == kept["top"][:, 0]
-    each = (np.bincount(some, minlength=count) for some in (kept["label"][hits], kept["label"]))
+    answers = read_answers(folder)
+    each = (np.bincount(some, minlength=count) for some in (answers.label[answers.right], answers.label))
     return 100 * _share(*each)
 
 
@@ -131,9 +147,8 @@ def say(found: Fates) -> None:
     for k in worst_first(found)[:SHOWN]:
         table.add_row(found.classes[k], *(_number(column[k], WHOLE.get(name, 3)) for name, column in found.columns.items()))
     console.print(table)
-    console.print(
-        f"{int(found.lost.sum())} of {len(found.classes)} classes are lost: of what is taken of them, under half is right"
-    )
+    lost = int(found.lost.sum())
+    console.print(f"{lost} of {len(found.classes)} classes are lost: under half of what is taken of them is right, or nothing is")
     pairs = [("the AUC after the warm-up", found.early_auc, "precision at the end", found.precision)]
     if found.accuracy is not None:
         pairs.append(("precision at the end", found.precision, "accuracy on test pictures", found.accuracy))

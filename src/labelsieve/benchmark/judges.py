@@ -165,7 +165,7 @@ def main(
         list[str] | None, typer.Option(help="Only judges whose names begin so; repeat. All of them take most of an epoch.")
     ] = None,
 ) -> None:
-    """Train a run with all judges beside it, and print how they rank."""
+    """Train a run with judges beside it, and print how they rank."""
     check_new("--table", table)
     judges = chosen(judge or ())
     config: Config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())

@@ -30,7 +30,6 @@ SIDES = TINY | {"webvision": (224, 50), "clothing1m": (224, 14)}
 FIXED = ("gather evidence, both networks", "mixtures, both networks", "stage 1, both networks")
 TESTED = 10_000  # test pictures of the small sets
 LEAST_LABELLED = 0.35  # at 90 % noise the division took 28 to 53 % of the labels as clean (LOG.md)
-LEAST_AT_ODDS = 0.1  # and at the odds of 3 in 100 10 %, the mixture's epochs before prototypes divide among them
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def network_of(task: Task) -> str:
 
 
 def labelled_share(task: Task) -> float:
-    """About how many labels will count as clean: those that the noise leaves right, and at least 35 % where odds are even."""
+    """About how many labels will count as clean: those that the noise leaves right, at least 35 %; fewer at lower odds than even."""
     kind, _, rate = task.config.data.noise.partition(":")
     try:
         share = float(rate)
@@ -106,8 +105,8 @@ def labelled_share(task: Task) -> float:
         return 0.6
     classes = SIDES[task.job.source][1]
     wrong = share * (1 - 1 / classes) if kind == "sym" else share / 2 if kind == "asym" else share
-    at_odds = task.config.cleaner in PROTOTYPES and task.config.cleaning.prototype_prior < 0.5
-    return max(1 - wrong, LEAST_AT_ODDS if at_odds else LEAST_LABELLED)
+    odds = task.config.cleaning.prototype_prior if task.config.cleaner in PROTOTYPES else 0.5
+    return max(1 - wrong, LEAST_LABELLED * min(1.0, 2 * odds))
 
 
 def phases(task: Task) -> tuple[int, int]:

@@ -251,17 +251,20 @@ def preset(name: str) -> Settings:
     if cell not in PRESETS:
         raise UsageError(f'preset "{cell}" is not known{suggest(cell, PRESETS)}; `labelsieve presets` lists all')
     settings = PRESETS[cell]()
+    odds = settings.get("cleaning.prototype_prior")
     for variant in variants:
         settings = _with_variant(settings, variant, name)
+    # Only prototypes that a mixture teaches judge at the cell's odds; for other cleaners it is as if it had none.
+    if odds is not None and settings["cleaner"] not in PROTOTYPES and settings["cleaning.prototype_prior"] == odds:
+        return crossed(settings, prior=0.5)
     return settings
 
 
 def _with_variant(settings: Settings, variant: str, name: str) -> Settings:
-    if variant in CLEANERS or variant == "no-gmm":
-        cleaner = "contrastive" if variant == "no-gmm" else variant
-        # Only prototypes that a mixture teaches judge at odds; for others it is as if nothing had been said.
-        judges_at_odds = cleaner in PROTOTYPES or "cleaning.prototype_prior" not in settings
-        return crossed(settings, cleaner=cleaner, prior=None if judges_at_odds else 0.5)
+    if variant in CLEANERS:
+        return crossed(settings, cleaner=variant)
+    if variant == "no-gmm":
+        return crossed(settings, cleaner="contrastive")
     match = re.fullmatch(r"(e|tau|alpha|prior|memory)(\d+(?:\.\d+)?)", variant)
     if match is None:
         listed = ", ".join(VARIANTS)
