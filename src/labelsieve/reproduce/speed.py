@@ -97,7 +97,7 @@ def network_of(task: Task) -> str:
 
 
 def labelled_share(task: Task) -> float:
-    """About how many labels will count as clean: those that the noise leaves right, at least 35 %; fewer at lower odds than even."""
+    """About how many labels will count as clean: those that the noise leaves right, at least 35 % where odds are even."""
     kind, _, rate = task.config.data.noise.partition(":")
     try:
         share = float(rate)
