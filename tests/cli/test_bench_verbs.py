@@ -76,6 +76,7 @@ def test_a_profile_has_as_many_classes_as_are_said(shell: Shell, monkeypatch: py
         (("--set", "engine.capture=true"), "needs a CUDA device"),
         (("--device", "cpu:"), 'device "cpu:" is not known (did you mean "cpu"?)'),
         (("--profile", "large", "--network", "mlp"), 'made pictures: these are pictures, which network "mlp" does not take'),
+        (("--profile", "large", "--set", "engine.pictures=device"), "--profile large fetches pictures from the host"),
         (("--profile", "large", "--samples", 4), "made pictures: 4 samples are fewer than one batch of 8"),
         (("--profile", "large", "--set", "views.crop=100"), 'setting "views.crop" is 100, and pictures are 64x64'),
     ],

@@ -118,6 +118,8 @@ def say_profile(
     tiny = {"pictures.size": 64, "views.crop": 56, "training.batch": 8, "engine.eval_batch": 32}
     config = override(Config(), clothing1m() | chosen | ({} if cuda else tiny) | parse_settings(settings or ()))
     validate(config)
+    if config.engine.pictures != "host":  # on a GPU there would be nothing to fetch
+        raise UsageError("--profile large fetches pictures from the host; leave engine.pictures as it is")
     side, steps = config.pictures.size or 256, 96 if cuda else 2
     with mapped_rows(samples or (6144 if cuda else 96), classes, side) as rows:
         config, _ = fitted(config, rows.data.shape, len(rows.data), cuda)
