@@ -15,8 +15,10 @@ from labelsieve.runs.presets import cifar10_sym
 SMALL = {"device": "cpu", "network": "small", "training.batch": 4, "training.warmup_batch": 4, "engine.threads": 1}
 
 
-def parts_of(rows: Rows) -> Parts:
-    return parts_for(override(Config(), cifar10_sym(0.5) | SMALL), rows)
+def parts_of(rows: Rows, **changes: object) -> Parts:
+    """`__` stands for the dot: views__crop=6."""
+    said = {key.replace("__", "."): value for key, value in changes.items()}
+    return parts_for(override(Config(), cifar10_sym(0.5) | SMALL | said), rows)
 
 
 def test_an_epoch_waits_for_the_division_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +44,26 @@ def test_the_ceiling_is_captured_where_steps_are_and_leaves_weights_and_engine_a
     assert len(current) == 2 and min(rates.values()) > 0, "a step that trains and one that looks were recorded"
     assert all(torch.equal(now, then) for now, then in zip(learner.tensors(), before))
     assert not engine._recorded, "their memory goes with them"
+
+
+def test_the_ceiling_is_that_of_what_networks_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crops, where views are such: of whole pictures, less would be done in a second, and an epoch seem faster than the limit."""
+    rows = made_rows(24, 2, (3, 8, 8))
+    parts = parts_of(rows, views__crop=6)
+    shapes: list[tuple[int, ...]] = []
+    see = parts.learners[0].see
+    monkeypatch.setattr(
+        parts.learners[0], "see", lambda network, x, *scale: (shapes.append(tuple(x.shape)), see(network, x, *scale))[1]
+    )
+    ceiling(parts, rows, Clock(parts.engine.device), repeats=1)
+    assert set(shapes) == {(16, 3, 6, 6), (24, 3, 6, 6)}
+
+
+@pytest.mark.parametrize(("method", "strong"), [("cpc", 2), ("dividemix", 0)])
+def test_only_views_that_an_epoch_makes_are_timed(method: str, strong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = parts_of(made_rows(24, 2, (3, 8, 8)), method=method)
+    made: list[str] = []
+    for kind in ("weak", "strong"):
+        monkeypatch.setattr(parts.engine, kind, lambda rows, generator, kind=kind: made.append(kind))
+    speed._views(parts, 8)
+    assert (made.count("weak"), made.count("strong")) == (2, strong)

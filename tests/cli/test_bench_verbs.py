@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Shell
+from labelsieve.errors import UsageError
 
 SMALL = ("--device", "cpu", "--samples", 40, "--set", "training.batch=8", "--set", "training.warmup_batch=8")
 
@@ -33,6 +34,32 @@ def test_what_is_not_trained_is_not_counted(shell: Shell, tmp_path: Path) -> Non
     assert found["engine_fraction"] == pytest.approx(ideal / found["epoch_s"])
 
 
+OPEN = ("training.batch=0", "training.warmup_batch=0", "engine.eval_batch=0", "views.policy=by-network", "network=auto")
+
+
+@pytest.mark.parametrize("profile", [(), ("--profile", "large", "--set", "pictures.size=12", "--set", "views.crop=8")])
+def test_what_is_left_open_is_settled_as_in_training(shell: Shell, profile: tuple[str, ...], tmp_path: Path) -> None:
+    left = [word for setting in OPEN for word in ("--set", setting)]
+    answer = shell("bench", "--device", "cpu", "--samples", 40, *left, *profile, "--json", tmp_path / "bench.json")
+    assert answer.code == 0, answer.err
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert (found if profile else found["shape"])["network"] == "small"
+    assert "batch 8 + 8" in answer.out if profile else found["shape"]["batch"] == 8
+
+
+def test_a_profile_has_as_many_classes_as_are_said(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def rows(samples: int, classes: int, side: int) -> None:
+        made.append(classes)
+        raise UsageError("seen")
+
+    monkeypatch.setattr("labelsieve.benchmark.large.mapped_rows", rows)
+    for said in ((), ("--classes", 5)):
+        shell("bench", "--device", "cpu", "--profile", "large", *said)
+    assert made == [14, 5], "as Clothing1M, where nothing is said"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -45,7 +72,13 @@ def test_what_is_not_trained_is_not_counted(shell: Shell, tmp_path: Path) -> Non
             ("--json", "kept.json"),
             "--json kept.json: that file exists, and nothing is overwritten; move it away, or name another",
         ),
+        (("--json", "~/x.json"), "--json ~/x.json: the folder ~ does not exist"),
         (("--set", "engine.capture=true"), "needs a CUDA device"),
+        (("--device", "cpu:"), 'device "cpu:" is not known (did you mean "cpu"?)'),
+        (("--profile", "large", "--network", "mlp"), 'made pictures: these are pictures, which network "mlp" does not take'),
+        (("--profile", "large", "--set", "engine.pictures=device"), "--profile large fetches pictures from the host"),
+        (("--profile", "large", "--samples", 4), "made pictures: 4 samples are fewer than one batch of 8"),
+        (("--profile", "large", "--set", "views.crop=100"), 'setting "views.crop" is 100, and pictures are 64x64'),
     ],
 )
 def test_refused_before_measuring(
@@ -53,6 +86,7 @@ def test_refused_before_measuring(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelsieve.benchmark.speed.ceiling", lambda *_: pytest.fail("it measured"))
+    monkeypatch.setattr("labelsieve.benchmark.large._step_ms", lambda *_: pytest.fail("it measured"))
     (tmp_path / "kept.json").write_text("mine")
     answer = shell("bench", "--device", "cpu", *words)
     assert answer.code != 0 and said in answer.err

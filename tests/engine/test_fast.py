@@ -186,7 +186,7 @@ def test_tf32_trains_close_to_float32() -> None:
 def test_bf16_on_a_cpu_trains_close_to_float32() -> None:
     plain = twenty_steps(parts_for(config_for("cpu"), rows()))
     low = twenty_steps(parts_for(config_for("cpu", "engine.precision=bf16"), rows()))
-    assert farthest(low, plain) < 0.5
+    assert 0 < farthest(low, plain) < 0.5
     assert all(value.isfinite().all() for value in low.values())
 
 

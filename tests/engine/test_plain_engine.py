@@ -114,6 +114,16 @@ def test_evidence_of_cropped_pictures_is_that_of_their_middle(data: NoisyData, l
     torch.testing.assert_close(cropped.gather(learner).losses, engine_of(middle).gather(learner).losses, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["cpu:", "cuda:", "auto:", "cuda:\u00b2", "cuda:-1", "cuda: 0"])
+def test_a_device_that_is_half_said_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    with pytest.raises(UsageError, match="is not known.*; use auto, cpu, cuda or cuda:N$"):
+        choose_device(name)
+    assert choose_device("cuda:2") == choose_device("cuda:02") == torch.device("cuda", 2)
+    assert choose_device("cuda").index is None and choose_device("cpu") == torch.device("cpu")
+
+
 def test_a_missing_gpu_is_told_for_the_command_line_and_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(UsageError, match='sees no CUDA device here; use --device cpu, in Python device="cpu"$'):

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from data.pictures.made_websets import clothing1m
+from labelsieve.errors import ToolError
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
@@ -15,7 +16,7 @@ from labelsieve.nets import build
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checkpoint import Checkpoint, pack
 from labelsieve.runs.slim import joined, shards, slim
-from labelsieve.runs.train import begin, drive
+from labelsieve.runs.train import begin, drive, take_up
 
 from .test_websets import config_for
 from .tiny import tiny_config, to_the_end
@@ -88,3 +89,68 @@ def test_a_chosen_model_is_kept_in_full_precision(tmp_path: Path) -> None:
     run = to_the_end(path)
     assert run.done and run.chosen is not None and run.chosen.epoch <= 2
     assert not any(value.dtype == torch.float16 for value in load_file(path / "model.safetensors").values())
+
+
+def test_a_run_goes_on_from_settings_and_a_slim_checkpoint_alone(tmp_path: Path, source: str) -> None:
+    """Which is all that must cross a narrow link: the epochs that were trained there are not trained again."""
+    config = tiny_config(source, training__epochs=4, output__slim_checkpoint=True)
+    stopped_with_a_slim_one_alone(tmp_path / "there", config)
+    here = tmp_path / "here"
+    shutil.copytree(tmp_path / "there" / "slim", here / "slim")
+    shutil.copy(tmp_path / "there" / "config.yaml", here)
+    run = take_up(here)
+    assert run.epoch == 2 and len(run.metrics) == 2
+    assert to_the_end(here).done
+
+
+def test_a_run_killed_before_its_first_full_checkpoint_goes_on_from_the_slim_one(tmp_path: Path, source: str) -> None:
+    """Writing the full one makes its folder first."""
+    path = tmp_path / "run"
+    stopped_with_a_slim_one_alone(path, tiny_config(source, training__epochs=4, output__slim_checkpoint=True))
+    for folder in ("checkpoint", "slim"):
+        (path / folder / ".epoch-000003.draft").mkdir(parents=True)
+    assert take_up(path).epoch == 2
+    assert not list(path.glob("*/.*.draft")), "drafts of killed processes are cleared away"
+
+
+def test_a_full_checkpoint_is_taken_where_there_is_one(tmp_path: Path, source: str) -> None:
+    path = tmp_path / "run"
+    stops = iter((False, True))
+    for _ in drive(begin(path, tiny_config(source, training__epochs=4, output__slim_checkpoint=True)), lambda: next(stops)):
+        pass
+    for file in path.glob("slim/*/part-*"):
+        file.write_bytes(b"")
+    assert take_up(path).epoch == 2
+
+
+def test_a_part_that_was_not_copied_is_named(tmp_path: Path) -> None:
+    """Whatever was in it: prototypes that are not there would begin anew without a word."""
+    tables = {"learner0": {"network.weight": torch.rand(4, 2), "judge.prototypes": torch.rand(3, 2)}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "shards", lambda tensors: shards(tensors, limit=16))
+        checkpoint.save_slim(tmp_path, Checkpoint(3, pack(tables), {}))
+    assert checkpoint.load(tmp_path).tensors.keys() == pack(tables).keys()
+    *_, last = sorted(tmp_path.glob("epoch-*/part-*"))
+    last.unlink()
+    with pytest.raises(ToolError, match=rf"{last.name} is missing, so the checkpoint was half copied or half deleted"):
+        checkpoint.load(tmp_path)
+
+
+def test_what_ruins_the_first_epoch_from_one_is_told(tmp_path: Path, source: str) -> None:
+    """And not that there is no full checkpoint."""
+    path = tmp_path / "run"
+    stopped_with_a_slim_one_alone(path, tiny_config(source, training__epochs=4, output__slim_checkpoint=True))
+    run = take_up(path)
+    with torch.no_grad():
+        next(run.parts.learners[0].network.parameters()).fill_(torch.nan)
+    with pytest.raises(ToolError, match=r"network 1 is not finite at epoch 3.*The checkpoint of epoch 2 is kept"):
+        for _ in drive(run):
+            pass
+
+
+@pytest.mark.parametrize("owner", ["network", "judge.own"])
+def test_what_users_call_momentum_is_kept(owner: str) -> None:
+    """A network of one's own may have a momentum encoder."""
+    kept = {f"learner0.{owner}.momentum.0": torch.ones(2), f"learner0.{owner}.momentum.fc.weight": torch.ones(2)}
+    ours = {f"learner0.{mine}.momentum.12": torch.ones(2) for mine in ("optimiser", "judge")}
+    assert slim(kept | ours).keys() == kept.keys()

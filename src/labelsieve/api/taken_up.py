@@ -37,7 +37,7 @@ def _opened(path: Path, config: Config, rows: Rows, any_seed: bool) -> Run:
 
 def _check_same(folder: RunFolder, config: Config, rows: Rows, any_seed: bool) -> None:
     """`BadInput` where the run is done, or is not this fit's."""
-    begun = checkpoint.load(folder.checkpoints).facts if folder.has_begun() else {}
+    begun = checkpoint.load(folder.goes_on_from).facts if folder.has_begun() else {}
     if begun and (begun.get("fingerprint"), begun.get("scales")) != (fingerprint(rows), scales(rows)):
         raise BadInput(f"run_dir: in {folder.path} is a run on other data; choose another run_dir")
     if begun.get("done"):

@@ -131,9 +131,10 @@ def epoch(parts: Parts, division: Division) -> None:
 
 
 def ceiling(parts: Parts, rows: Rows, clock: Clock, repeats: int) -> dict[str, float]:
-    """Images/s of the network alone: trained at 4 batches, inferred at 6, bytes already on the device."""
+    """Images/s of the network alone: trained at 4 batches, inferred at 6, bytes already on the device, of the side it sees."""
     learner, size = parts.learners[0], parts.recipe.batch
-    some = parts.engine.place(rows.data.images[torch.arange(6 * size) % len(rows.data)])
+    whole = rows.data.images[torch.arange(6 * size) % len(rows.data)]
+    some = parts.engine.place(parts.engine.views.plain(whole).contiguous())
     steps = 20 if parts.engine.device.type == "cuda" else 2  # a CPU has no queue to fill, and takes a second for one
 
     def step(x: Tensor, y: Tensor) -> Tensor:
@@ -204,7 +205,8 @@ def _views(parts: Parts, labelled: int) -> None:
         for first in range(0, left, CHUNK):
             rows = torch.arange(4 * batch * min(CHUNK, left - first)) % len(parts.engine.given())
             parts.engine.weak(rows, torch.Generator())
-            parts.engine.strong(rows, torch.Generator())
+            if parts.recipe.strong_views:
+                parts.engine.strong(rows, torch.Generator())
 
 
 def _first_step(parts: Parts, pixels: Tensor) -> None:

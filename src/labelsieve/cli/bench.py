@@ -24,7 +24,7 @@ def bench(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file as well.")] = None,
     network: Annotated[str | None, typer.Option(help="Default: preact-resnet18 on CUDA, small on a CPU.")] = None,
     samples: Annotated[int | None, typer.Option(min=2, help="Training pictures; default 50,000 on CUDA, 2,000 on a CPU.")] = None,
-    classes: Annotated[int, typer.Option(min=2, help="How many classes.")] = 10,
+    classes: Annotated[int | None, typer.Option(min=2, help="How many classes; default 10, with --profile 14.")] = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -37,11 +37,12 @@ def bench(
     began = time.perf_counter()
     check_new("--json", json_file)
     if profile is not None:
-        say_profile(profile, device, network, samples, settings, json_file)
+        say_profile(profile, device, network, samples, classes or 14, settings, json_file)
         return
     from labelsieve.benchmark.speed import made_rows, measure
     from labelsieve.engine.device import choose_device
     from labelsieve.runs.config import Config, override
+    from labelsieve.runs.fitting import fitted
     from labelsieve.runs.presets import cifar10_sym
     from labelsieve.runs.resolve import parse_settings
     from labelsieve.runs.validate import validate, validate_for
@@ -52,7 +53,8 @@ def bench(
     chosen = {"device": device, "network": network or ("preact-resnet18" if cuda else "small"), "data.source": "made pictures"}
     config = override(Config(), cifar10_sym(0.5) | chosen | parse_settings(settings or ()))
     validate(config)
-    rows = made_rows(count, classes, (3, 32, 32))
+    rows = made_rows(count, classes or 10, (3, 32, 32))
+    config, _ = fitted(config, rows.data.shape, count, cuda)
     validate_for(config, rows.data)
     result = measure(config, rows, count // 2, console.print, began=began)
     say_speed(result)
@@ -89,27 +91,39 @@ def two_columns(title: str, header: tuple[str, str], rows: Mapping[str, str]) ->
 
 
 def say_profile(
-    name: str, device: str, network: str | None, samples: int | None, settings: list[str] | None, json_file: Path | None
+    name: str,
+    device: str,
+    network: str | None,
+    samples: int | None,
+    classes: int,
+    settings: list[str] | None,
+    json_file: Path | None,
 ) -> None:
     """One step at a large size, apart and together, on made pictures that lie on the host."""
     from labelsieve.benchmark.large import mapped_rows, profile
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
     from labelsieve.runs.config import Config, override
+    from labelsieve.runs.fitting import fitted
     from labelsieve.runs.presets import clothing1m
     from labelsieve.runs.resolve import parse_settings
-    from labelsieve.runs.validate import validate
+    from labelsieve.runs.validate import validate, validate_for
     from labelsieve.terminal.console import console
 
     if name != "large":
         raise UsageError(f'there is no profile "{name}"; there is one: large')
     cuda = choose_device(device).type == "cuda"
     chosen = {"device": device, "network": network or ("resnet50" if cuda else "small"), "engine.pictures": "host"}
+    chosen["data.source"] = "made pictures"
     tiny = {"pictures.size": 64, "views.crop": 56, "training.batch": 8, "engine.eval_batch": 32}
     config = override(Config(), clothing1m() | chosen | ({} if cuda else tiny) | parse_settings(settings or ()))
     validate(config)
+    if config.engine.pictures != "host":  # on a GPU there would be nothing to fetch
+        raise UsageError("--profile large fetches pictures from the host; leave engine.pictures as it is")
     side, steps = config.pictures.size or 256, 96 if cuda else 2
-    with mapped_rows(samples or (6144 if cuda else 96), 14, side) as rows:
+    with mapped_rows(samples or (6144 if cuda else 96), classes, side) as rows:
+        config, _ = fitted(config, rows.data.shape, len(rows.data), cuda)
+        validate_for(override(config, {"training.warmup_batch": config.training.batch}), rows.data)  # no warm-up is timed
         found = profile(config, rows, steps, console.print)
     batch = config.training.batch
     say_step(found, f"{config.views.crop or side} of {side} px, batch {batch} + {batch}")

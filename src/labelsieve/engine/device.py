@@ -19,8 +19,8 @@ CUDNN: Any = torch.backends.cudnn  # its types leave some of it out
 
 def choose_device(name: str) -> torch.device:
     """`auto` is the first CUDA device where there is one, else the CPU. Also `cpu`, `cuda`, `cuda:1`."""
-    kind, _, number = name.partition(":")
-    if kind not in KINDS or (number and (kind != "cuda" or not number.isdigit())):
+    kind, colon, number = name.partition(":")
+    if kind not in KINDS or (colon and (kind != "cuda" or not (number.isascii() and number.isdigit()))):
         near = suggest("cuda" if kind.lower() in GPUS else name, KINDS)
         raise UsageError(f'device "{name}" is not known{near}; use auto, cpu, cuda or cuda:N')
     if kind == "auto":
@@ -31,7 +31,7 @@ def choose_device(name: str) -> torch.device:
         )
     if number and int(number) >= torch.cuda.device_count():
         raise UsageError(f'device "{name}": there are {torch.cuda.device_count()} CUDA devices, numbered from 0')
-    return torch.device(name)
+    return torch.device(kind, int(number)) if number else torch.device(kind)
 
 
 def held_by(device: torch.device, pictures: torch.Tensor, where: str = "auto") -> bool:

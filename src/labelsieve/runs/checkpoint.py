@@ -4,7 +4,9 @@
 can be seen is whole. The one before it is removed only afterwards.
 """
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,9 +71,18 @@ def save_slim(folder: Path, checkpoint: Checkpoint) -> None:
     tidy(folder, target)
 
 
-def _read_slim(newest: Path) -> dict[str, Tensor]:
-    parts = sorted(newest.glob("part-*.safetensors"))
-    return joined({name: value for part in parts for name, value in load_file(part).items()})
+def _read_slim(newest: Path, count: int) -> dict[str, Tensor]:
+    """All parts that were written: of one that was not copied, cleaners would begin anew without a word."""
+    tensors: dict[str, Tensor] = {}
+    for number in range(count):
+        tensors |= _tensors(newest / f"part-{number:02d}.safetensors")
+    return joined(tensors)
+
+
+def _tensors(file: Path) -> dict[str, Tensor]:
+    if not file.exists():  # safetensors would not say which
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
+    return load_file(file)
 
 
 def tidy(folder: Path, keep: Path) -> None:
@@ -95,14 +106,14 @@ def load(folder: Path) -> Checkpoint:
 def _read(newest: Path) -> Checkpoint:
     try:
         facts = json.loads((newest / "state.json").read_text(encoding="utf-8"))
-        tensors = _read_slim(newest) if facts.get("slim") else load_file(newest / STATE)
+        tensors = _read_slim(newest, facts["slim"]) if facts.get("slim") else _tensors(newest / STATE)
         if facts["format"] > FORMAT:
             raise ToolError(f"{newest}: written by a newer labelsieve; upgrade labelsieve to go on with this run")
         return Checkpoint(facts.pop("epoch"), tensors, facts)
     except FileNotFoundError as error:
         raise ToolError(
-            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing, so the checkpoint was half deleted; "
-            f"put it back, or start a new run with --out elsewhere"
+            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing, so the checkpoint was half copied or "
+            f"half deleted; put it back, or start a new run with --out elsewhere"
         ) from None
     except (ValueError, SafetensorError, KeyError, TypeError, AttributeError, OSError) as error:
         raise ToolError(f"{newest}: the checkpoint is damaged ({type(error).__name__}); restore it or start a new run") from None

@@ -102,7 +102,7 @@ class RunFolder:
     def sweep(self) -> None:
         """Clear away the drafts of processes that were killed."""
         for pattern in (".*.draft", ".*.part"):
-            for path in (*self.path.glob(pattern), *self.checkpoints.glob(pattern)):
+            for path in (*self.path.glob(pattern), *self.checkpoints.glob(pattern), *self.slim.glob(pattern)):
                 if path.is_dir():
                     shutil.rmtree(path, ignore_errors=True)
                 else:
@@ -110,7 +110,13 @@ class RunFolder:
 
     def has_begun(self) -> bool:
         """Is there anything of training? If so, a missing checkpoint is a loss and not a beginning."""
-        return self.environment.exists() or self.metrics.exists() or any(self.checkpoints.glob("epoch-*"))
+        return self.environment.exists() or self.metrics.exists() or any(self.goes_on_from.glob("epoch-*"))
+
+    @property
+    def goes_on_from(self) -> Path:
+        """Where its newest checkpoint lies: a slim one counts where there is no full one, as after a copy over a narrow link."""
+        is_slim = any(self.slim.glob("epoch-*")) and not any(self.checkpoints.glob("epoch-*"))
+        return self.slim if is_slim else self.checkpoints
 
     def read_config(self) -> Config:
         from labelsieve.runs.validate import validate  # it knows the networks, and so needs torch

@@ -28,8 +28,7 @@ from labelsieve.runs.validate import validate_for
 
 
 def go_on(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
-    slim = not folder.checkpoints.is_dir() and folder.slim.is_dir()
-    saved = checkpoint.load(folder.slim if slim else folder.checkpoints)
+    saved = checkpoint.load(folder.goes_on_from)
     rows = rows_for(_as_begun(config), watch, known_files(folder)) if rows is None else rows
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
@@ -41,10 +40,10 @@ def go_on(folder: RunFolder, config: Config, watch: Watch | None = None, rows: R
     try:
         _restore(run, saved)
     except ToolError as error:
-        raise ToolError(f"{folder.checkpoints}: {error}") from None
+        raise ToolError(f"{folder.goes_on_from}: {error}") from None
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ToolError(
-            f"{folder.checkpoints}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "
+            f"{folder.goes_on_from}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "
             f"changed or damaged: put it back as it was, or start a new run"
         ) from None
     _mend(run)

@@ -4,17 +4,19 @@ What is lost: weights are rounded to float16, momentum and the scores' history a
 well (momentum is back within some twenty steps) but not bit for bit.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
 
 FILE_BYTES = 15 * 2**20
+MOMENTUM = re.compile(r"\w+\.((optimiser|judge)\.)?momentum\.\d+")  # ours; networks of users may have parts called so
 
 
 def slim(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Without momenta and history; matrices and larger in float16, vectors and statistics as they are."""
-    kept = {name: value for name, value in tensors.items() if "momentum." not in name and not name.startswith("history.")}
+    kept = {name: value for name, value in tensors.items() if not MOMENTUM.fullmatch(name) and not name.startswith("history.")}
     return {name: _rounded(value) for name, value in kept.items()}
 
 

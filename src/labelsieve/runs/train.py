@@ -212,7 +212,7 @@ def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:
 
 def _diverged(run: Run, what: str) -> ToolError:
     return ToolError(
-        f"{run.folder.path}: {what}. The checkpoint of epoch {checkpoint.load(run.folder.checkpoints).epoch} is kept; "
+        f"{run.folder.path}: {what}. The checkpoint of epoch {checkpoint.load(run.folder.goes_on_from).epoch} is kept; "
         f"try a lower learning rate, for example --set training.lr={run.config.training.lr / 4:g}, in a new run"
     )
 

@@ -10,7 +10,7 @@ def check_new(option: str, path: Path | None) -> None:
     """A `UsageError` where something is there already, or where nothing could be written afterwards; without a path, nothing."""
     if path is None:
         return
-    folder = path.expanduser().parent
+    folder = path.parent
     if path.is_dir():
         raise UsageError(f"{option} {path}: that is a folder; name a file")
     if os.path.lexists(path):
