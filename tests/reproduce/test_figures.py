@@ -4,12 +4,13 @@ import csv
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce import drawings
-from labelsieve.reproduce.curves import OF_A_RUN, auc_lines
+from labelsieve.reproduce.curves import OF_A_RUN, auc_lines, training_panels
 from labelsieve.reproduce.figure_files import Group, draw_all, folders_in, groups_of
 from labelsieve.reproduce.losses import densities
 from labelsieve.runs.config import dotted_keys, override
@@ -27,7 +28,7 @@ def test_a_sweep_gives_every_figure_with_its_numbers(tmp_path: Path, swept: Path
     drawn = draw_all(group, tmp_path / "a")
     assert not drawn.missing and "2 seeds" in group.words
     stem = "arrays-stripes-sym30"
-    for name in ("losses", "auc", "agreement"):
+    for name in ("losses", "auc", "agreement", "training"):
         for suffix in ("svg", "png", "csv"):
             assert (tmp_path / "a" / f"{stem}-{name}.{suffix}").stat().st_size > 200
     draw_all(group, tmp_path / "b")
@@ -51,6 +52,50 @@ def test_curves_are_the_metrics(tmp_path: Path, swept: Path) -> None:
     for row in found:
         assert float(row["mean_over_seeds"]) == pytest.approx(sum(wanted[int(row["epoch"])]) / 2, abs=1e-5)
     assert {row["cleaner"] for row in rows(tmp_path / "arrays-stripes-sym30-agreement.csv")} == {"cpc-awr"}
+
+
+def test_training_curves_are_the_metrics_of_all_runs(tmp_path: Path, swept: Path) -> None:
+    (group,) = groups_of(folders_in([swept]))
+    draw_all(group, tmp_path)
+    found = rows(tmp_path / "arrays-stripes-sym30-training.csv")
+    accuracy, auc, precision, recall = dict.fromkeys(row["measure"] for row in found)
+
+    def seeds(job: str) -> list[list[dict[str, Any]]]:
+        files = [swept / "runs" / job / f"seed{seed}" / "metrics.jsonl" for seed in (0, 1)]
+        lines = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+        return [[line for line in each if line["phase"] != "final"] for each in lines]
+
+    def drawn(measure: str, cleaner: str, what: str = "cleaner") -> dict[int, float]:
+        some = [row for row in found if (row["measure"], row["cleaner"], row["what"]) == (measure, cleaner, what)]
+        return {int(row["epoch"]): float(row["mean_over_seeds"]) for row in some}
+
+    for job, name in (("stripes+ce", "plain training"), ("stripes+gmm-agn", "gmm-agn"), ("stripes+cpc-awr", "cpc-awr")):
+        both = [[line["accuracy"]["both"] for line in lines] for lines in seeds(job)]
+        wanted = {epoch: sum(values) / 2 for epoch, values in enumerate(zip(*both), 1)}
+        assert drawn(accuracy, name) == pytest.approx(wanted, abs=1e-3)
+    keys = {(auc, "cleaner"): "auc_prototype", (auc, "mixture"): "auc_loss"}
+    keys |= {(precision, "cleaner"): "clean_precision", (recall, "cleaner"): "clean_recall"}
+    for (measure, what), key in keys.items():
+        divided = [[line for line in lines if key in line] for lines in seeds("stripes+cpc-awr")]
+        wanted = {one["epoch"]: (sum(one[key]) + sum(other[key])) / 4 for one, other in zip(*divided)}
+        assert wanted and drawn(measure, "cpc-awr", what) == pytest.approx(wanted, abs=1e-5)
+    assert not drawn(auc, "gmm-agn", "mixture") and not drawn(precision, "plain training")
+
+
+def test_a_training_without_a_division_has_its_accuracy_drawn(tmp_path: Path, swept: Path) -> None:
+    (group,) = groups_of(folders_in([swept / "runs" / "stripes+ce" / "seed0"]))
+    draw_all(group, tmp_path)
+    assert {row["cleaner"] for row in rows(tmp_path / "arrays-stripes-sym30-training.csv")} == {"plain training"}
+
+
+def test_four_panels_share_one_legend(tmp_path: Path, swept: Path) -> None:
+    (group,) = groups_of(folders_in([swept]))
+    figure = drawings.lines_figure(training_panels(group.records), 1, group.words)
+    figure.canvas.draw()
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert len(names) == len(set(names)) == 4 and "plain training" in names
+    box = figure.legends[0].get_window_extent()
+    assert box.x1 <= figure.bbox.width and all(box.x0 >= axes.get_window_extent().x1 for axes in figure.axes)
 
 
 def with_variants(tmp_path: Path, swept: Path, *changes: dict[str, object]) -> Group:

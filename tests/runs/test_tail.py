@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from labelsieve.reproduce.results import Final
-from labelsieve.runs.tail import Tail, tail
+from labelsieve.runs.tail import Tail, number, tail
 from labelsieve.terminal.progress import summary
 
 
@@ -29,6 +29,13 @@ def test_the_warm_up_is_left_out_of_short_runs(warm: int, later: int, expected: 
 
 def test_nothing_was_measured() -> None:
     assert tail([]) is None and tail(lines(2, 2), "accuracy.prototypes") is None
+
+
+def test_of_two_networks_the_mean_is_taken_where_both_are_known() -> None:
+    line = {"epoch": 3, "accuracy": {"both": 50.0}, "auc_loss": [0.5, 0.7], "auc_prototype": [None, 0.9]}
+    assert number(line, "accuracy.both") == 50 and number(line, "auc_loss") == pytest.approx(0.6)
+    for missing in ("auc_prototype", "accuracy.first", "loss.labelled", "epoch.both"):
+        assert number(line, missing) is None
 
 
 def test_a_mean_of_fewer_says_so() -> None:

@@ -29,6 +29,7 @@ from labelsieve.runs.presets import MIXTURES, PROTOTYPES
 from labelsieve.runs.resolve import parse_settings, resolve
 from labelsieve.runs.restore import start_at
 from labelsieve.runs.run import Run, state_of
+from labelsieve.runs.tail import number
 from labelsieve.runs.validate import unheeded
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration
@@ -168,14 +169,7 @@ def _check_judge(config: Config, trunk: Config, state: Checkpoint) -> None:
 
 def measures(line: Mapping[str, Any]) -> dict[str, float | None]:
     """The columns of one line of metrics.jsonl, means over both networks; None where it has not been measured."""
-    found: dict[str, float | None] = {}
-    for name, (key, _) in MEASURES.items():
-        value: Any = line
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        each = value if isinstance(value, list) else [value]
-        found[name] = None if None in each else sum(each) / len(each)
-    return found
+    return {name: number(line, key) for name, (key, _) in MEASURES.items()}
 
 
 def rounded(found: Mapping[str, float | None], columns: Iterable[str]) -> list[str]:

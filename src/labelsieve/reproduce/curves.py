@@ -5,14 +5,15 @@ Runs of one cleaner that differ in more than the seed (DivideMix beside AugDMix,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from labelsieve.runs.config import dotted_keys, value_at
 from labelsieve.runs.findings import Record
 from labelsieve.runs.presets import MIXTURES
+from labelsieve.runs.tail import number
 
+PLAIN = "plain training"  # in the place of a cleaner's name: nothing is divided
 LABELS = {
     "gmm-agn": r"GMM$_{agn}$",
     "gmm-awr": r"GMM$_{awr}$",
@@ -60,18 +61,24 @@ class Line:
 def auc_lines(records: Sequence[Record]) -> list[Line]:
     """The AUC of each cleaner in its own runs. Without a run of its own, a mixture is shown where it teaches prototypes."""
     found = variants(records)
-    lines = []
-    for one in found:
-        lines += _line(one, "auc_loss" if one.cleaner in MIXTURES else "auc_prototype", one.label)
-    if not any(line.cleaner in MIXTURES for line in lines):
-        for one in found:
-            lines += _line(one, "auc_loss", f"its mixture ({one.label})", teacher=True)
-    return lines
+    lines = _ranking(found)
+    return lines if any(line.cleaner in MIXTURES for line in lines) else lines + _teachers(found)
+
+
+def training_panels(records: Sequence[Record]) -> list[tuple[str, list[Line]]]:
+    """What a training is judged by, epoch by epoch: accuracy, ranking beside the teacher's, the division's two errors."""
+    found = variants(records)
+    return [
+        ("test accuracy, both networks (%)", _lines([*_plain(records), *found], "accuracy.both")),
+        ("AUC, clean against wrong labels", _ranking(found) + _teachers(found)),
+        ("taken as clean: share that is right", _lines(found, "clean_precision")),
+        ("right labels: share taken as clean", _lines(found, "clean_recall")),
+    ]
 
 
 def agreement_lines(records: Sequence[Record], key: str) -> list[Line]:
     """`divergence` or `consistency` between mixture and prototypes (appendix A.4), for each cleaner with prototypes."""
-    return [line for one in variants(records) for line in _line(one, key, one.label)]
+    return _lines(variants(records), key)
 
 
 def variants(records: Sequence[Record]) -> list[Variant]:
@@ -79,10 +86,14 @@ def variants(records: Sequence[Record]) -> list[Variant]:
     divide = [record for record in records if record.config.method != "ce"]
     present = {record.config.cleaner for record in divide}
     cleaners = [*(cleaner for cleaner in LABELS if cleaner in present), *sorted(present - LABELS.keys())]
-    return [one for cleaner in cleaners for one in _variants([each for each in divide if each.config.cleaner == cleaner])]
+    return [one for name in cleaners for one in _variants([each for each in divide if each.config.cleaner == name], name)]
 
 
-def _variants(records: Sequence[Record]) -> list[Variant]:
+def _plain(records: Sequence[Record]) -> list[Variant]:
+    return _variants([record for record in records if record.config.method == "ce"], PLAIN)
+
+
+def _variants(records: Sequence[Record], cleaner: str) -> list[Variant]:
     keys = [key for key in dotted_keys() if key not in OF_A_RUN]
     alike: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
@@ -91,8 +102,22 @@ def _variants(records: Sequence[Record]) -> list[Variant]:
     found = []
     for values, own in alike.items():
         other = [f"{key.rpartition('.')[2]} {value}" for key, value, most in zip(keys, values, usual) if value != most]
-        found.append(Variant(own[0].config.cleaner, ", ".join(other), own))
+        found.append(Variant(cleaner, ", ".join(other), own))
     return found
+
+
+def _ranking(found: Sequence[Variant]) -> list[Line]:
+    """By what divides: a mixture's chances, or the prototypes'."""
+    return [line for one in found for line in _line(one, "auc_loss" if one.cleaner in MIXTURES else "auc_prototype", one.label)]
+
+
+def _teachers(found: Sequence[Variant]) -> list[Line]:
+    taught = [one for one in found if one.cleaner not in MIXTURES]
+    return [line for one in taught for line in _line(one, "auc_loss", f"its mixture ({one.label})", teacher=True)]
+
+
+def _lines(found: Sequence[Variant], key: str) -> list[Line]:
+    return [line for one in found for line in _line(one, key, one.label)]
 
 
 def _line(variant: Variant, key: str, label: str, teacher: bool = False) -> list[Line]:
@@ -109,6 +134,5 @@ def _line(variant: Variant, key: str, label: str, teacher: bool = False) -> list
 
 
 def _by_epoch(record: Record, key: str) -> dict[int, float]:
-    lines: list[dict[str, Any]] = [line for line in record.metrics if line.get(key) and line["phase"] != "final"]
-    known = {line["epoch"]: [value for value in line[key] if value is not None] for line in lines}
-    return {epoch: sum(values) / len(values) for epoch, values in known.items() if values}
+    lines = {line["epoch"]: line for line in record.metrics if line["phase"] != "final"}
+    return {epoch: found for epoch, line in lines.items() if (found := number(line, key)) is not None}

@@ -5,19 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.errors import ToolError
-from labelsieve.reproduce.curves import Line
+from labelsieve.reproduce.curves import PLAIN, Line
 from labelsieve.reproduce.losses import Density
 from labelsieve.runs import atomic
 
 BLUE, VERMILION, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#555555"
 LOOKS = {
+    PLAIN: ("#000000", "-"),
     "gmm-agn": (GREY, (0, (4, 1.5))),
     "gmm-awr": (GREEN, (0, (1, 1))),
     "cpc-agn": (BLUE, "-"),
     "cpc-awr": (VERMILION, "-"),
     "contrastive": (PURPLE, (0, (5, 1, 1, 1))),
 }
-OTHERS = ("#E69F00", "#000000", "#56B4E9", "#882255")  # of cleaners of somebody's own and of other settings, in turn
+OTHERS = ("#E69F00", "#999933", "#56B4E9", "#882255")  # of cleaners of somebody's own and of other settings, in turn
 OTHER_DASHES = ((0, (3, 1, 1, 1, 1, 1)), (0, (6, 2)), "-")  # the next ones when all colours are used
 LEGEND = 6  # lines whose legend has room among them
 STYLE: dict[Any, Any] = {
@@ -86,15 +87,19 @@ def losses_figure(found: Sequence[Density], shares: dict[str, float | None], wor
 
 
 def lines_figure(panels: Sequence[tuple[str, Sequence[Line]]], warmup: int, words: str) -> Any:
-    """One panel for each measure; the warm-up is shaded, seeds are shown as a band where there are several."""
+    """A panel for each measure, two in a row; the warm-up is shaded, seeds are shown as a band where there are several."""
     plt = _pyplot()
-    width = WIDTH if len(panels) > 1 else WIDTH * 0.62
-    figure, grid = plt.subplots(1, len(panels), figsize=(width, 2.7), layout="constrained", squeeze=False)
-    for axes, (name, lines) in zip(grid[0], panels):
+    rows = (len(panels) + 1) // 2
+    width, height = WIDTH if len(panels) > 1 else WIDTH * 0.62, 2.7 * rows
+    figure, grid = plt.subplots(rows, min(len(panels), 2), figsize=(width, height), layout="constrained", squeeze=False)
+    for axes, (name, lines) in zip(grid.flat, panels):
         _panel(axes, name, lines, warmup)
-    if max(len(lines) for _, lines in panels) > LEGEND:
-        figure.set_size_inches(width + 2, 2.7)
-        figure.legend(*grid[0][-1].get_legend_handles_labels(), loc="outside right upper")
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    if rows > 1 or max(len(lines) for _, lines in panels) > LEGEND:
+        named = {name: handle for axes in grid.flat for handle, name in zip(*axes.get_legend_handles_labels())}
+        figure.set_size_inches(width + 2, height)
+        figure.legend(named.values(), named.keys(), loc="outside right upper")
     else:
         grid[0][-1].legend(loc="best")
     several = any(line.seeds > 1 for _, lines in panels for line in lines)
@@ -110,9 +115,11 @@ def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
         axes.plot(line.epochs, line.mean, **style, marker="o" if len(line.epochs) < 3 else None, markersize=3)
         if line.seeds > 1:
             axes.fill_between(line.epochs, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
-    axes.axvspan(0, warmup, color="#000000", alpha=0.05, linewidth=0)
     axes.set(xlabel="epoch", ylabel=name, xlim=(0, last))
     axes.xaxis.get_major_locator().set_params(integer=True)
+    if not warmup:
+        return
+    axes.axvspan(0, warmup, color="#000000", alpha=0.05, linewidth=0)
     axes.annotate(
         "warm-up", (warmup / 2, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points",
         ha="center", va="bottom", fontsize=6.5, color=GREY,

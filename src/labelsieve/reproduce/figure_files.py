@@ -7,7 +7,7 @@ from pathlib import Path
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.reproduce import drawings
-from labelsieve.reproduce.curves import Line, agreement_lines, auc_lines
+from labelsieve.reproduce.curves import Line, agreement_lines, auc_lines, training_panels
 from labelsieve.reproduce.losses import KINDS, Tested, class_tests, densities, share_that_differs
 from labelsieve.runs import atomic
 from labelsieve.runs.config import DataConfig
@@ -111,6 +111,7 @@ def draw_all(group: Group, out: Path) -> Drawn:
         ("labels judged alike, share", agreement_lines(group.records, "consistency")),
     ]
     draw_lines(group, out, drawn, f"{group.name}-agreement", panels, warmup)
+    draw_lines(group, out, drawn, f"{group.name}-training", training_panels(group.records), warmup)
     return drawn
 
 

@@ -20,12 +20,18 @@ def fewer(epochs: int) -> str:
     return "" if epochs >= TAIL else f" (of {epochs})"
 
 
-def measured(lines: Iterable[Mapping[str, Any]], measure: str) -> list[float]:
-    """The measure, such as accuracy.both, line by line where it is there."""
-    found: list[Any] = list(lines)
+def number(line: Mapping[str, Any], measure: str) -> float | None:
+    """The measure, such as accuracy.both or clean_share, of one line; of the networks' own the mean. None: it lacks one."""
+    found: Any = line
     for name in measure.split("."):
-        found = [line[name] for line in found if isinstance(line, dict) and line.get(name) is not None]
-    return [float(value) for value in found]
+        found = found.get(name) if isinstance(found, Mapping) else None
+    each = found if isinstance(found, list) else [found]
+    return None if None in each else float(sum(each) / len(each))
+
+
+def measured(lines: Iterable[Mapping[str, Any]], measure: str) -> list[float]:
+    """The measure, line by line where it is there."""
+    return [found for found in (number(line, measure) for line in lines) if found is not None]
 
 
 def tail(lines: Sequence[Mapping[str, Any]], measure: str = "accuracy.both") -> Tail | None:
