@@ -16,7 +16,18 @@ from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.filling import decoded
 from labelsieve.data.pictures.gone import about_gone
 from labelsieve.data.pictures.labels import spelt_as
-from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable, untrained
+from labelsieve.data.pictures.listing import (
+    SPLITS,
+    TEST,
+    TRAIN,
+    VAL,
+    LeftOut,
+    Listing,
+    present,
+    readable_name,
+    unreadable,
+    untrained,
+)
 from labelsieve.data.pictures.memory import remember
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
@@ -139,8 +150,17 @@ def _measured(listing: Listing, listed: Listing) -> tuple[Listing, list[str]]:
         there = listing.splits == split
         if (there & known).any():
             notes = untrained(int((there & ~known).sum()), split)
-            return listing.take(np.flatnonzero(there & known).astype(np.int64)), notes
+            taken = listing.take(np.flatnonzero(there & known).astype(np.int64))
+            return replace(taken, left_out=_of_split(listing, listed, split)), notes
     return listing, []
+
+
+def _of_split(listing: Listing, listed: Listing, split: int) -> tuple[LeftOut, ...]:
+    """What is left out of that split: a training picture that cannot be read is no test picture less."""
+    if not listing.left_out:
+        return ()
+    ids = {readable_name(listed.ids[row]) for row in np.flatnonzero(listed.splits == split).tolist()}
+    return tuple(gone for gone in listing.left_out if gone.id in ids)
 
 
 def _split_name(listing: Listing) -> str:
