@@ -11,6 +11,7 @@ from labelsieve.runs.config import Config, to_yaml
 from labelsieve.runs.own import Watch, check_names, check_place, picture_options
 from labelsieve.runs.train import settled
 from labelsieve.terminal.console import console
+from labelsieve.terminal.going import made_wrong
 from labelsieve.terminal.looking import Looking
 
 
@@ -25,12 +26,9 @@ def say_plan(config: Config, out: Path | None) -> None:
         rows = rows_for(config, Watch(watch.progress))
     config, choices = settled(config, rows)
     console.print(to_yaml(config), end="")
-    wrong = "" if rows.noise is None else f", {100 * float(rows.noise.flipped.double().mean()):.1f} % made wrong"
     test = 0 if rows.test is None else len(rows.test.labels)
-    what = rows.data.things
-    console.print(
-        f"# data: {len(rows.data)} {what} {rows.data.shape}, {len(rows.data.classes)} classes{wrong}; {test} test {what}"
-    )
+    what, classes = rows.data.things, f"{len(rows.data.classes)} classes{made_wrong(rows)}"
+    console.print(f"# data: {len(rows.data)} {what} {rows.data.shape}, {classes}; {test} test {what}")
     _say_epochs(config)
     for choice in choices:
         console.print(f"# {choice}")
