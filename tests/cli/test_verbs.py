@@ -193,6 +193,18 @@ def test_a_setting_that_the_cleaner_does_not_read_is_told(tmp_path: Path, shell:
         assert crossed.code == 0 and ("cleaning.tau" in told) == unread, preset
 
 
+@pytest.mark.parametrize(
+    ("epochs", "said"),
+    [
+        (2, "2 epochs of warm-up, 0 of mixed training\n"),
+        (6, "2 of mixed training, too few for prototypes to divide one\n"),
+        (7, "3 of mixed training, divided by prototypes from epoch 7\n"),
+    ],
+)
+def test_the_plan_names_no_epoch_after_the_last(shell: Shell, epochs: int, said: str) -> None:
+    assert said in shell("train", "digits", "--epochs", epochs, "--dry-run").out
+
+
 def test_labels_that_are_made_wrong_are_told_and_of_ones_own_data_that_a_preset_does_it(
     tmp_path: Path, shell: Shell, source: str
 ) -> None:
