@@ -14,7 +14,7 @@ from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.gone import about_gone
+from labelsieve.data.pictures.gone import about_changed, about_gone
 from labelsieve.data.pictures.labels import spelt_as
 from labelsieve.data.pictures.listing import (
     SPLITS,
@@ -88,7 +88,8 @@ def labelled_pictures(
     if listing.left_out and (options.strict or not keep):
         raise unreadable(listing.place, listing.left_out)
     held = Held(torch.from_numpy(pixels), labels[keep])
-    return Found(held, listing.left_out, split, (*notes, *about_gone(listing, place)), memory)
+    said = *notes, *about_gone(listing, place), *about_changed(listing, options.known)
+    return Found(held, listing.left_out, split, said, memory)
 
 
 def check_measurable(path: Path, options: PictureOptions, classes: Sequence[str]) -> None:
