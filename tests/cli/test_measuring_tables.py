@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cli.conftest import Shell
-from cli.own import QUICK, folder
+from cli.own import QUICK, broken, folder
 
 
 def vectors(path: Path, splits: list[str] | None, count: int = 60, **more: list[str]) -> Path:
@@ -61,6 +61,36 @@ def test_a_run_is_measured_again_on_what_it_was_measured_on(tmp_path: Path, shel
     assert "note: 4 test pictures are of classes without" in shell("evaluate", tmp_path / "run").out
     alone = shell("evaluate", tmp_path / "run", root / "test")
     assert alone.code == 1 and 'class "emu" is not one of the 3' in alone.err and "leave it out" in alone.err
+
+
+def test_only_pictures_that_would_be_measured_on_count_as_left_out(tmp_path: Path, shell: Shell) -> None:
+    """Of 12 test pictures none was left out, and it was said that two could not be read: training pictures."""
+    root = tmp_path / "data"
+    folder(root / "train")
+    folder(root / "test", each=4, first=50)
+    broken(root / "train" / "cat" / "cut.png")
+    (root / "train" / "dog" / "empty.png").write_bytes(b"")
+    trained = shell("train", root, "--out", tmp_path / "run", *QUICK)
+    assert trained.code == 0 and "left out: 2 pictures" in trained.out + trained.err
+    assert json.loads(shell("evaluate", tmp_path / "run", "--json").out)["left_out"] == 0
+    assert "left out" not in shell("evaluate", tmp_path / "run", root).out
+    broken(root / "test" / "cat" / "cut.png")
+    (root / "test" / "dog" / "empty.png").write_bytes(b"")
+    assert json.loads(shell("evaluate", tmp_path / "run", root, "--json").out)["left_out"] == 2
+    assert json.loads(shell("evaluate", tmp_path / "run", root / "train", "--json").out)["left_out"] == 2
+
+
+def test_measuring_on_the_training_split_of_the_data_is_said(tmp_path: Path, shell: Shell) -> None:
+    root = tmp_path / "data"
+    folder(root / "train")
+    folder(root / "test", each=4, first=50)
+    assert shell("train", root, "--out", tmp_path / "run", *QUICK).code == 0
+    assert "trained on these very pictures" in shell("evaluate", tmp_path / "run", root / "train").out
+    for other in (root, root / "test", folder(tmp_path / "train", each=2)):
+        answer = shell("evaluate", tmp_path / "run", other)
+        assert answer.code == 0 and "trained on these" not in answer.out, other
+    said = shell("train", root, "--out", tmp_path / "next", *QUICK, "--val", root / "train")
+    assert said.code == 0 and "--val names the training pictures themselves" in said.out + said.err
 
 
 def test_an_empty_id_column_is_none_and_stays_so_in_the_run(tmp_path: Path, shell: Shell) -> None:

@@ -61,6 +61,8 @@ def test_from_inspect_to_apply(hub: Path, tmp_path: Path, shell: Shell) -> None:
     said = cli("train", hub, "--out", run, *QUICK)
     assert "parquet pictures" in said and "train/000007" in (run / "left_out.csv").read_text()
     assert '"pictures": 12' in cli("evaluate", run, "--json", "--device", "cpu")
+    for file in hub.rglob("*-00000-of-*.parquet"):  # one is of the training split
+        assert ("trained on these very" in cli("evaluate", run, file)) == file.name.startswith("train")
     cli("report", run)
     cli("export", run, "--to", "huggingface", "--out", tmp_path / "exported")
     table = read_table(run)

@@ -24,7 +24,7 @@ from labelsieve.runs.presets import PRESETS
 from labelsieve.runs.run import Run
 from labelsieve.terminal import going
 from labelsieve.version import __version__
-from runs.tiny import FILES, arrays_file, contents, pictures
+from runs.tiny import FILES, SETTINGS, arrays_file, contents, pictures
 
 # What makes a start slow; none of it may be needed to show a help text.
 HEAVY = ("torch", "numpy", "sklearn", "scipy", "PIL", "safetensors")
@@ -191,6 +191,33 @@ def test_a_setting_that_the_cleaner_does_not_read_is_told(tmp_path: Path, shell:
         crossed = shell("train", source, "--dry-run", *TINY, "--preset", preset)
         told = crossed.out.partition("does not read")[0] if "does not read" in crossed.out else ""
         assert crossed.code == 0 and ("cleaning.tau" in told) == unread, preset
+
+
+@pytest.mark.parametrize(
+    ("epochs", "said"),
+    [
+        (2, "2 epochs of warm-up, 0 of mixed training\n"),
+        (6, "2 of mixed training, too few for prototypes to divide one\n"),
+        (7, "3 of mixed training, divided by prototypes from epoch 7\n"),
+    ],
+)
+def test_the_plan_names_no_epoch_after_the_last(shell: Shell, epochs: int, said: str) -> None:
+    assert said in shell("train", "digits", "--epochs", epochs, "--dry-run").out
+
+
+def test_labels_that_are_made_wrong_are_told_and_of_ones_own_data_that_a_preset_does_it(
+    tmp_path: Path, shell: Shell, source: str
+) -> None:
+    """A preset of the paper replaced half of a user's own labels, and the run's output did not say so."""
+    tiny = [f"--set={key}={value}" for key, value in SETTINGS.items() if key != "data.noise"]
+    for said in ([], ["--set=data.noise=none"], ["--noise", "none"], ["--noise", "sym:0.3"]):
+        planned = shell("train", source, "--dry-run", "--preset", "cifar10-sym50", *tiny, *said)
+        assert planned.code == 0, planned.err
+        assert ("makes labels wrong on purpose (sym:0.5), your own data's, too" in planned.out) == (not said), said
+    assert "on purpose" not in shell("train", "digits", "--dry-run", "--preset", "cifar10-sym50", *tiny).out  # a study
+    trained = shell("train", source, "--out", tmp_path / "run", *tiny, "--noise", "sym:0.3")
+    assert trained.code == 0 and re.search(r"3 classes, \d+\.\d % made wrong \(sym:0.3\), 2 epochs", trained.out), trained.out
+    assert "made wrong" not in shell("train", source, "--out", tmp_path / "plain", *tiny).out
 
 
 def test_a_time_limit_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, shell: Shell, source: str, finished: Path) -> None:

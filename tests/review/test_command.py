@@ -19,6 +19,8 @@ from PIL import Image
 
 from browser.server import Server
 from labelsieve.cli.main import main
+from labelsieve.decisions.decision import Decision
+from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError
 from labelsieve.review.opening import open_review
 from labelsieve.review.serving import listen
@@ -162,3 +164,21 @@ def test_a_log_that_cannot_be_written_is_told_before_anybody_decides(
         main()
     assert not ended.value.code
     assert ("decisions.jsonl cannot be written" in capsys.readouterr().out.replace("\n", " ")) is not writable
+
+
+def test_the_command_counts_what_is_decided_as_the_page_does_and_not_what_was_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made_run(tmp_path / "run")
+    said = [("s000", "drop"), ("s001", "drop"), ("s001", "clear"), ("s000", "unsure")]
+    entries = [
+        Decision(f"ben-{n:04d}", name, action, None, "ben", "2026-11-15T10:00:00Z") for n, (name, action) in enumerate(said)
+    ]
+    DecisionLog(run).append(entries)
+    monkeypatch.setattr("labelsieve.review.serving.serve", lambda review, listener, *rest: (listener.close(), rest[-1]()))
+    monkeypatch.setattr(sys, "argv", ["labelsieve", "review", str(run), "--port", "0", "--no-browser"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "20 issues in 40 labels, 1 decided so far" in capsys.readouterr().out.replace("\n", " ")
+    counts = open_review(run).desk.counts()
+    assert counts["unsure"] == 1 and counts["open"] == 19

@@ -34,6 +34,11 @@ def test_clean_labels_are_taken_as_clean_whatever_room_few_votes_leave(tmp_path:
     assert Decision.from_facts(found.facts() | {"estimate": before}).estimate.firm == found.estimate.high, "an older run's"
 
 
+@pytest.mark.parametrize(("least", "said"), [(0.9978, "at least 99 %"), (1.0, "at least 100 %"), (0.29, "at least 29 %")])
+def test_the_least_share_taken_as_clean_is_never_said_to_be_more_than_it_is(least: float, said: str) -> None:
+    assert said in Decision(NoiseEstimate(0.0, 0.0, 0.01, (0.0, 0.0)), 0, 0.5, 1, least).words()
+
+
 @pytest.mark.parametrize(
     ("share", "epochs"), [(0.0, 20), (0.049, 20), (0.05, 30), (0.24, 30), (0.25, 50), (0.74, 50), (0.75, 70), (1.0, 70)]
 )
@@ -65,7 +70,7 @@ def test_clean_data_are_hardly_divided_and_given_settings_stay(tmp_path: Path) -
     config = resolve(arrays_file(tmp_path / "a.npz"))
     found = decide(config, [evidence(0.0)])
     assert found.least_clean > 0.95 and decided(config, found).least_clean == found.least_clean
-    assert f"at least {100 * found.least_clean:.0f} % taken as clean" in found.words()
+    assert f"at least {int(100 * found.least_clean)} % taken as clean" in found.words()
     assert decide(override(config, {"cleaning.least_clean": 0.3}), [evidence(0.0)]).least_clean == 0.3
 
 

@@ -128,6 +128,20 @@ def test_a_changed_picture_beside_a_gone_one_is_not_passed_off_as_the_old_one(tm
         take_up(tmp_path / "cut")
 
 
+@pytest.mark.parametrize("made", [split_folders, table, with_val])
+def test_pictures_that_were_changed_are_told_when_a_run_goes_on(tmp_path: Path, made: Made) -> None:
+    """Another label was refused; another picture in the place of one was taken without a word."""
+    config = made(tmp_path)
+    stopped(tmp_path / "cut", config)
+    assert not any("written anew" in note for note in take_up(tmp_path / "cut").rows.notes)
+    for changed, other in (("train/cat/4.png", "train/cow/5.png"), ("test/cow/1.png", "test/cat/1.png")):
+        shutil.copyfile(tmp_path / "set" / other, tmp_path / "set" / changed)
+    said = [note for note in take_up(tmp_path / "cut").rows.notes if "written anew since the run began" in note]
+    assert sum(int(note.split()[0]) for note in said) == 2 and "cat/4.png" in said[0]
+    assert not any("written anew" in note for note in begin(tmp_path / "new", config).rows.notes)
+    assert to_the_end(tmp_path / "cut").done
+
+
 def test_a_new_run_leaves_out_what_is_gone(tmp_path: Path) -> None:
     """Only a run that has seen a picture may use its decoded copy."""
     config = table(tmp_path)

@@ -48,3 +48,14 @@ def test_what_only_files_of_pictures_heed_is_refused_elsewhere(source: str, sett
         resolve(source, settings=[setting])
     assert resolve(source, settings=[f"{key}=none"]).data.source == source
     resolve("pictures:/data", settings=[setting])
+
+
+def test_a_size_of_vectors_and_a_second_test_set_of_other_data_than_webvision_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"pictures.size is for pictures, and embeddings:/v.npz has vectors.*leave it out"):
+        resolve("embeddings:/v.npz", options={"pictures.size": 32})
+    for source in ("pictures:/data", "digits"):
+        with pytest.raises(UsageError, match=f"second_test is for webvision, and {source} is not that.*evaluate RUN DATA"):
+            resolve(source, options={"pictures.second_test": tmp_path})
+        assert resolve(source, settings=["pictures.second_test=none"]).pictures.second_test is None
+    assert resolve("webvision:/data", options={"pictures.second_test": tmp_path}).pictures.second_test == str(tmp_path)
+    assert resolve("embeddings:/v.npz", options={"pictures.size": None}).pictures.size is None

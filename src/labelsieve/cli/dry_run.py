@@ -11,6 +11,7 @@ from labelsieve.runs.config import Config, to_yaml
 from labelsieve.runs.own import Watch, check_names, check_place, picture_options
 from labelsieve.runs.train import settled
 from labelsieve.terminal.console import console
+from labelsieve.terminal.going import made_wrong
 from labelsieve.terminal.looking import Looking
 
 
@@ -25,12 +26,9 @@ def say_plan(config: Config, out: Path | None) -> None:
         rows = rows_for(config, Watch(watch.progress))
     config, choices = settled(config, rows)
     console.print(to_yaml(config), end="")
-    wrong = "" if rows.noise is None else f", {100 * float(rows.noise.flipped.double().mean()):.1f} % made wrong"
     test = 0 if rows.test is None else len(rows.test.labels)
-    what = rows.data.things
-    console.print(
-        f"# data: {len(rows.data)} {what} {rows.data.shape}, {len(rows.data.classes)} classes{wrong}; {test} test {what}"
-    )
+    what, classes = rows.data.things, f"{len(rows.data.classes)} classes{made_wrong(rows)}"
+    console.print(f"# data: {len(rows.data)} {what} {rows.data.shape}, {classes}; {test} test {what}")
     _say_epochs(config)
     for choice in choices:
         console.print(f"# {choice}")
@@ -55,13 +53,20 @@ def _say_web_plan(config: Config, out: Path | None) -> None:
 def _say_epochs(config: Config) -> None:
     recipe = recipe_for(config)
     judged = min(recipe.warmup + recipe.prototype_warmup, recipe.epochs)
-    prototypes = "" if config.cleaner.startswith("gmm") else f", divided by prototypes from epoch {judged + 1}"
+    prototypes = "" if config.cleaner.startswith("gmm") else _by_prototypes(judged, recipe.warmup, recipe.epochs)
     batches = config.training.epoch_batches
     drawn = f"; each network draws {batches:,} batches an epoch" if batches else ""
     mixed = f"{recipe.epochs - recipe.warmup} of mixed training{prototypes}"
     if config.training.epochs is None and config.method != "ce":
         mixed = "20 to 70 of mixed training, by the noise found after it; another number in all with --epochs"
     console.print(f"# plan: {recipe.warmup} epochs of warm-up, {mixed}{drawn}")
+
+
+def _by_prototypes(judged: int, warmup: int, epochs: int) -> str:
+    """From which mixed epoch on prototypes divide, where there is such an epoch."""
+    if judged < epochs:
+        return f", divided by prototypes from epoch {judged + 1}"
+    return ", too few for prototypes to divide one" if warmup < epochs else ""
 
 
 def _say_folder(out: Path | None) -> None:

@@ -39,7 +39,8 @@ def review(
 
     def ready() -> None:
         issues = int(opened.table.is_issue.sum())
-        console.print(f"{run}: {issues:,} issues in {len(opened.table):,} labels, {len(opened.desk.events):,} decisions so far")
+        decided = int((opened.desk.state > 0).sum())  # as the page counts: what was undone stands in the log twice
+        console.print(f"{run}: {issues:,} issues in {len(opened.table):,} labels, {decided:,} decided so far")
         if not is_loopback(host):
             console.print("note: others on this network can reach the page; whoever has the address below can decide")
         if not opened.desk.log.is_writable:

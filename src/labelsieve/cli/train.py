@@ -89,7 +89,7 @@ def train(
     began = time.monotonic()
     from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
-    from labelsieve.runs.presets import crossed_keys
+    from labelsieve.runs.presets import crossed_keys, spoils_own
     from labelsieve.runs.resolve import parse_settings
     from labelsieve.runs.validate import unheeded
     from labelsieve.terminal.console import console
@@ -116,10 +116,10 @@ def train(
         "engine.deterministic": deterministic or None,
     }
     config = config_for(data, decisions, preset, options, said.settings)
-    told = parse_settings(said.settings).keys() | (crossed_keys(preset) if preset else set())
-    unread = unheeded(config, told)
-    if unread:
-        console.print(f"{'# ' if dry_run else ''}note: {unread}", style="yellow")
+    told = parse_settings(said.settings).keys()
+    made = spoils_own(preset, config.data.source, told | ({"data.noise"} if noise else set())) if preset else ""
+    for note in filter(None, (unheeded(config, told | (crossed_keys(preset) if preset else set())), made)):
+        console.print(f"{'# ' if dry_run else ''}note: {note}", style="yellow")
     if dry_run:
         from labelsieve.cli.dry_run import say_plan
 

@@ -6,6 +6,7 @@ from an estimate of 78 % wrong labels on, the mixture sees the mean of the last 
 and 0.5.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -65,7 +66,8 @@ class Decision:
         )
 
     def _mixing(self) -> str:
-        least = f", at least {100 * self.least_clean:.0f} % taken as clean" if self.least_clean else ""
+        # Rounded down, as "at least" asks for: 99.8 % are not all, and beside them an epoch says "clean over 99 %".
+        least = f", at least {math.floor(100 * self.least_clean + 1e-9)} % taken as clean" if self.least_clean else ""
         threshold = f"mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
         return f"lambda_u {self.lambda_u:g}, {threshold}{least}"
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed
 from labelsieve.data.pictures.imagefolder import metadata_files
+from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.recognise import recognise
@@ -81,6 +83,16 @@ def leads_to_files(paths: Iterable[Any], root: Path, outside: bool, known: Known
 
 def is_same(path: Path, home: str) -> bool:
     return os.path.realpath(path.expanduser()) == os.path.realpath(Path(home).expanduser())
+
+
+def is_trained_on(path: Path, home: str) -> bool:
+    """Whether `path` is the data at `home` themselves, or their training split: the folder of it, or a Parquet file named so."""
+    place, top = (Path(os.path.realpath(Path(each).expanduser())) for each in (path, home))
+    if not home or place == top or not place.is_relative_to(top):
+        return bool(home) and place == top
+    *folders, last = (part.lower() for part in place.relative_to(top).parts)
+    words = [*folders, *re.split(r"[-_. ]+", last)] if place.is_file() else [*folders, last][:1]
+    return next((SPLIT_NAMES[word] for word in words if word in SPLIT_NAMES), None) == TRAIN
 
 
 def columns_at(path: Path, options: PictureOptions) -> Sequence[str]:

@@ -1,6 +1,5 @@
 """The accuracy of a finished model on labelled pictures: a run and data of any kind go in, percentages come out."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.method.diagnostics import accuracy_interval
 from labelsieve.runs.config import Config, override
-from labelsieve.runs.elsewhere import for_data
+from labelsieve.runs.elsewhere import for_data, is_trained_on
 from labelsieve.runs.findings import things_of
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.measure import accuracies
@@ -61,7 +60,7 @@ def evaluate_model(
         "pictures": len(found.held.labels),
         "left_out": len(found.left_out),
         "notes": list(found.notes),
-        "trained_on": found.split == "all" and source is not None and _same_place(source, trained_on),
+        "trained_on": found.split == "all" and source is not None and _same_rows(source, trained_on),
         "accuracy": accuracy,
         "interval": accuracy_interval(round(accuracy["both"] / 100 * len(found.held.labels)), len(found.held.labels)),
         "also": also,
@@ -87,10 +86,10 @@ def _check_there(path: Path, config: Config) -> None:
         )
 
 
-def _same_place(one: str, other: str) -> bool:
-    """Whether two sources name the same data, be it through a link."""
+def _same_rows(one: str, other: str) -> bool:
+    """Whether `one` names the data that `other` does, or their training split, be it through a link."""
     (name, _, path), (second, _, place) = one.partition(":"), other.partition(":")
-    return name == second and os.path.realpath(path) == os.path.realpath(place)
+    return name == second and is_trained_on(Path(path), place)
 
 
 def _for_data(config: Config, data: str, said: Mapping[str, Any]) -> Config:

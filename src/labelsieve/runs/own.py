@@ -24,7 +24,7 @@ from labelsieve.engine.fast import speed_for
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
 from labelsieve.runs.config import Config
-from labelsieve.runs.elsewhere import is_same, rooted_for, suited_to
+from labelsieve.runs.elsewhere import is_trained_on, rooted_for, suited_to
 from labelsieve.runs.picture_choices import picture_options as picture_options
 from labelsieve.runs.weights import read_weights
 
@@ -81,7 +81,7 @@ def open_rows(config: Config, watch: Watch | None = None, known: Known | None = 
         measured = measuring_pictures(told, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress, known)
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
         notes, memories = (*notes, *measured.notes), [*memories, measured.memory]
-        if measured.split == "all" and is_same(Path(config.pictures.val), config.data.source.partition(":")[2]):
+        if measured.split == "all" and is_trained_on(Path(config.pictures.val), config.data.source.partition(":")[2]):
             notes = (*notes, SAME)
     if opened is not None and opened.layout.kind == "clothing1m" and config.pretrained is None:
         notes = (*notes, "the paper starts from ImageNet's weights here: --pretrained FILE with a ResNet-50's")

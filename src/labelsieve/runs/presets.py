@@ -5,7 +5,7 @@ A preset never names a path. Accuracies are the paper's, "best" by its protocol,
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from inspect import cleandoc
 from typing import Any
@@ -288,6 +288,17 @@ def describe(name: str) -> str:
 def is_own(source: str) -> bool:
     """Whether these are somebody's own data rather than a benchmark set."""
     return source.partition(":")[0] not in ("digits", "fashion-mnist", "cifar10", "cifar100", "clothing1m", "webvision")
+
+
+def spoils_own(named: str, source: str, given: Collection[str]) -> str:
+    """What to say where the preset `named`, and not what was `given` by key, makes labels of somebody's own data wrong; or ""."""
+    noise = preset(named).get("data.noise", "none")
+    if not is_own(source) or noise == "none" or "data.noise" in given:
+        return ""
+    return (
+        f"the preset {named} is a cell of the paper and makes labels wrong on purpose ({noise}), your own data's, too; "
+        f"to find those that are wrong already, add --noise none"
+    )
 
 
 def defaults_for(source: str, noise: str) -> Settings:

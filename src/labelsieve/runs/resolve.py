@@ -65,12 +65,20 @@ def _source(text: Path | str, base: Config, given: Mapping[str, Any]) -> str:
 
 
 def _check_read(source: str, given: Mapping[str, Any]) -> None:
-    """A `UsageError` for what was said of pictures and only files of them can heed."""
-    unread = [key for key in FILES_ONLY if key in given and str(given[key]).lower() not in ("", "none", "null")]
-    if unread and source.partition(":")[0] not in OWN:
+    """A `UsageError` for what was said of pictures and these data cannot heed."""
+    name, said = source.partition(":")[0], [key for key in given if str(given[key]).lower() not in ("", "none", "null")]
+    unread = [key for key in FILES_ONLY if key in said]
+    if unread and name not in OWN:
         raise UsageError(
             f"{unread[0]} is for pictures in files, and {source} has its own: {FILES_ONLY[unread[0]]}; "
             f"leave it out, or change the data"
+        )
+    if name == "embeddings" and "pictures.size" in said:
+        raise UsageError(f"pictures.size is for pictures, and {source} has vectors, which are taken as they are; leave it out")
+    if name != "webvision" and "pictures.second_test" in said:
+        raise UsageError(
+            f"pictures.second_test is for webvision, and {source} is not that; leave it out, and measure on further pictures "
+            f"when the run is done: `labelsieve evaluate RUN DATA`"
         )
 
 

@@ -54,6 +54,13 @@ def _compared(before: Config, config: Config, out: Path, watch: Watch) -> Rows |
     return rows
 
 
+def made_wrong(rows: Rows) -> str:
+    """What share of the labels was made wrong on purpose, and how, as more words on the data; "" where none was."""
+    return (
+        "" if rows.noise is None else f", {100 * float(rows.noise.flipped.double().mean()):.1f} % made wrong ({rows.noise.spec})"
+    )
+
+
 def finish(run: Run, limit: float | None, began: float | None = None) -> None:
     """Train to the end or to the limit (seconds since `began`), and say what came out. A signal ends it with its exit code."""
     path = run.folder.path
@@ -64,7 +71,7 @@ def finish(run: Run, limit: float | None, began: float | None = None) -> None:
     where = f"epoch {run.epoch} of {run.parts.recipe.epochs}" if run.epoch else f"{run.parts.recipe.epochs} epochs"
     console.print(
         f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data):,} {run.rows.data.things}, "
-        f"{len(run.rows.data.classes)} classes, {where}, {run.parts.engine.device}"
+        f"{len(run.rows.data.classes)} classes{made_wrong(run.rows)}, {where}, {run.parts.engine.device}"
     )
     stopper = Stopper(limit, began)
     done = follow(run, stopper)

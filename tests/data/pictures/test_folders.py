@@ -111,6 +111,21 @@ def test_what_is_passed_over_is_counted_and_what_is_deep_is_taken(tmp_path: Path
     assert list_pictures(opened.layout, PictureOptions()).empty_classes == ("empty",)
 
 
+@pytest.mark.parametrize("split", ["", "train/"])
+def test_a_hidden_folder_of_pictures_where_classes_lie_is_told_by_name(tmp_path: Path, split: str) -> None:
+    """Of a class less, as many pictures as it may hold, all that was said was "hidden: 1"."""
+    class_folders(tmp_path / split)
+    for k in range(2):
+        save(noise(k), tmp_path / split / ".emu" / f"{k}.png")
+    (tmp_path / split / ".cache").mkdir()
+    (tmp_path / split / ".cache" / "index.db").write_text("x")
+    save(noise(3), tmp_path / split / "cat" / ".thumbs" / "0.png")  # below a class: none of its own
+    opened = open_pictures(tmp_path)
+    assert opened.collection.train.classes == ("cat", "dog") and opened.ignored == {"hidden": 3}
+    (said,) = opened.notes
+    assert f'the folder "{split}.emu" is hidden' in said and "2 pictures in it passed over; rename it" in said
+
+
 def test_unreadable_pictures_are_listed_and_left_out(tmp_path: Path) -> None:
     class_folders(tmp_path)
     (tmp_path / "cat" / "0.png").write_bytes((tmp_path / "cat" / "0.png").read_bytes()[:200])

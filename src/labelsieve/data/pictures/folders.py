@@ -15,6 +15,7 @@ from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.walking import (
     OUT,
     count_files,
+    hidden_pictures,
     holds_picture,
     left_out,
     no_pictures,
@@ -79,6 +80,7 @@ class _Gathered:
         top, start = self.path / folder, f"{folder}/" if folder else ""
         if folder:
             self.look_beside(folder)
+        self.notes += _about_hidden(top, start)
         emptied = {key.removeprefix(start) for key in before if key.startswith(start) and not os.path.lexists(self.path / key)}
         for name in sorted({*visible_folders(top), *emptied}):
             there = [] if name in emptied else list(walk(top / name, self.path, self.ignored, self.options.outside))
@@ -148,6 +150,15 @@ def _nothing(path: Path, ignored: Counter[str]) -> ToolError:
             f"{FLAGS['outside']}"
         )
     return ToolError(f"{path}: no class folder holds a picture; {no_pictures(path)}")
+
+
+def _about_hidden(path: Path, start: str) -> list[str]:
+    """Of what lies where classes do: a count of hidden things alone would not tell that a class is missing."""
+    return [
+        f"the folder {quoted(readable_name(start + name))} is hidden, for its name begins with a dot, and so it is no class: "
+        f"{count:,} {'picture' if count == 1 else 'pictures'} in it passed over; rename it if it is one"
+        for name, count in hidden_pictures(path).items()
+    ]
 
 
 def _about_runs(path: Path) -> list[str]:

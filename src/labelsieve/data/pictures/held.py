@@ -14,9 +14,20 @@ from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.gone import about_gone
+from labelsieve.data.pictures.gone import about_changed, about_gone
 from labelsieve.data.pictures.labels import spelt_as
-from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, present, unreadable, untrained
+from labelsieve.data.pictures.listing import (
+    SPLITS,
+    TEST,
+    TRAIN,
+    VAL,
+    LeftOut,
+    Listing,
+    present,
+    readable_name,
+    unreadable,
+    untrained,
+)
 from labelsieve.data.pictures.memory import remember
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
@@ -77,7 +88,8 @@ def labelled_pictures(
     if listing.left_out and (options.strict or not keep):
         raise unreadable(listing.place, listing.left_out)
     held = Held(torch.from_numpy(pixels), labels[keep])
-    return Found(held, listing.left_out, split, (*notes, *about_gone(listing, place)), memory)
+    said = *notes, *about_gone(listing, place), *about_changed(listing, options.known)
+    return Found(held, listing.left_out, split, said, memory)
 
 
 def check_measurable(path: Path, options: PictureOptions, classes: Sequence[str]) -> None:
@@ -139,8 +151,17 @@ def _measured(listing: Listing, listed: Listing) -> tuple[Listing, list[str]]:
         there = listing.splits == split
         if (there & known).any():
             notes = untrained(int((there & ~known).sum()), split)
-            return listing.take(np.flatnonzero(there & known).astype(np.int64)), notes
+            taken = listing.take(np.flatnonzero(there & known).astype(np.int64))
+            return replace(taken, left_out=_of_split(listing, listed, split)), notes
     return listing, []
+
+
+def _of_split(listing: Listing, listed: Listing, split: int) -> tuple[LeftOut, ...]:
+    """What is left out of that split: a training picture that cannot be read is no test picture less."""
+    if not listing.left_out:
+        return ()
+    ids = {readable_name(listed.ids[row]) for row in np.flatnonzero(listed.splits == split).tolist()}
+    return tuple(gone for gone in listing.left_out if gone.id in ids)
 
 
 def _split_name(listing: Listing) -> str:

@@ -14,7 +14,7 @@ from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_stat
 from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.gone import about_gone
+from labelsieve.data.pictures.gone import about_changed, about_gone
 from labelsieve.data.pictures.listing import (
     SPLITS,
     TEST,
@@ -122,7 +122,7 @@ def open_pictures(
         getattr(listing.origin, "root", listing.place),
         listing.left_out,
         listing.ignored,
-        (*listing.notes, *notes, *plan.notes, *about_gone(listing, place)),
+        (*listing.notes, *notes, *plan.notes, *about_gone(listing, place), *about_changed(listing, options.known)),
         plan,
         place,
         undrawn,

@@ -8,7 +8,7 @@ from pathlib import Path
 from labelsieve.data.pictures.decode import SUFFIXES
 from labelsieve.data.pictures.options import FLAGS
 from labelsieve.data.pictures.origins import LEAVES
-from labelsieve.data.pictures.passed_over import is_hidden, what_else
+from labelsieve.data.pictures.passed_over import OF_SYSTEMS, is_hidden, what_else
 from labelsieve.errors import ToolError
 
 OUT = f"folder left out: {LEAVES}"
@@ -30,6 +30,15 @@ def _folders_in(path: Path) -> list[str]:
             return sorted(entry.name for entry in entries if not is_hidden(entry.name) and _is_dir(entry))
     except OSError as error:
         raise ToolError(f"{path}: the folder cannot be read ({error.strerror}); check its permissions") from None
+
+
+def hidden_pictures(path: Path) -> dict[str, int]:
+    """{name: pictures directly in it} of the hidden folders in `path`: they may be meant as classes. Those of systems are not."""
+    entries = [entry for entry in _entries(path, Counter()) if entry.name not in OF_SYSTEMS and is_hidden(entry.name)]
+    names = [entry.name for entry in entries if _is_dir(entry)]
+    inside = {name: [entry.name for entry in _entries(path / name, Counter())] for name in names}
+    counts = {name: sum(_is_picture(file) and not is_hidden(file) for file in files) for name, files in inside.items()}
+    return {name: count for name, count in counts.items() if count}
 
 
 def is_run(path: Path) -> bool:
@@ -91,7 +100,7 @@ def walk(folder: Path, root: Path, ignored: Counter[str], outside: bool = False)
                     ignored["folder of a run"] += 1
                 else:
                     below.append(f"{here}/{entry.name}")
-            elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
+            elif _is_picture(entry.name):
                 yield f"{here}/{entry.name}"
             else:
                 ignored[what_else(entry.name)] += 1
@@ -107,6 +116,10 @@ def _entries(folder: Path, ignored: Counter[str]) -> list[os.DirEntry[str]]:
         return []
 
 
+def _is_picture(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in SUFFIXES  # noqa: PTH122
+
+
 def _is_dir(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
@@ -120,5 +133,4 @@ def count_files(folder: Path, ignored: Counter[str]) -> None:
         if is_hidden(entry.name):
             ignored["hidden"] += 1
         elif not _is_dir(entry):
-            suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122
-            ignored["picture outside the class folders" if suffix in SUFFIXES else what_else(entry.name)] += 1
+            ignored["picture outside the class folders" if _is_picture(entry.name) else what_else(entry.name)] += 1
