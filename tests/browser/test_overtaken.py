@@ -287,11 +287,29 @@ def test_a_strange_server_in_the_same_place_takes_nothing_away(serve: Serve, tab
 
 
 def test_a_page_of_another_log_begins_anew_though_that_has_more_decisions(page: Page, server: Server, tmp_path: Path) -> None:
-    page.choose("state", "any")
     page.press("d")
     page.saved()
+    page.choose("state", "any")
+    page.until(lambda: page.states()[0] == "drop", "the list with what was decided")
     page.until(lambda: page.text("progress").startswith("1 of "), "a look at the server")
     kept = Server(tmp_path)
     keeps(kept, "ben", 3, 4)
     (tmp_path / "decisions.jsonl").replace(server.path / "decisions.jsonl")
     page.until(lambda: page.states()[:5] == ["open", "open", "open", "keep", "keep"], "what stands in the other log")
+
+
+def test_a_key_while_the_list_is_on_its_way_decides_nothing_and_says_so(page: Page, server: Server) -> None:
+    before = page.ids()
+    page.script(
+        "const real = window.fetch; const gate = new Promise((open) => { window.open_gate = open; });"
+        "window.fetch = async (path, ...rest) => {"
+        " const answer = await real(path, ...rest); if (String(path).includes('given=')) await gate; return answer; };"
+    )
+    page.choose("given", CLASSES[1])
+    page.press("d")
+    page.until(lambda: page.announced("the list is still loading"), "a word on the key")
+    page.script("window.open_gate()")
+    page.until(lambda: page.ids() != before, "the list")
+    page.press("d")
+    page.saved()
+    page.until(lambda: page.states()[:2] == ["drop", "open"], "one decision")

@@ -57,7 +57,11 @@ export function outcome(row, action, label = null) {
 export function decide(action, label = null) {
   if (busy()) return null;
   const places = meant();
-  if (places.length < 2 || places.every((place) => store.rows.has(place))) return decideAt(places, action, label);
+  if (places.length === 1 && !store.rows.has(places[0])) { // nobody can have seen which label that would be
+    announce("the list is still loading");
+    return null;
+  }
+  if (places.every((place) => store.rows.has(place))) return decideAt(places, action, label);
   // A selection may reach beyond the pages that were shown: all of it is meant, or nothing.
   loading = true;
   busy();
