@@ -16,6 +16,7 @@ import torch
 import typer
 from rich.table import Table
 
+from labelsieve.benchmark.known import known_losses
 from labelsieve.benchmark.ranking import ranks
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, command
@@ -23,7 +24,6 @@ from labelsieve.method.algorithm import taken
 from labelsieve.method.diagnostics import auc
 from labelsieve.runs import atomic
 from labelsieve.runs.answers import read_answers
-from labelsieve.runs.early import read_early_losses
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import console
@@ -61,17 +61,13 @@ def fates_of(path: Path) -> Fates:
     """A `ToolError` where the run has not ended, saw draws of its samples, or where nobody knows which labels are wrong."""
     folder = RunFolder.open(path)
     record = read_record(folder)
-    if record.config.training.epoch_batches:
-        raise ToolError(f"{path}: its networks saw draws of the samples; this study needs a run in which they saw all of them")
     if record.final.get("phase") != "final":
         raise ToolError(f"{path}: the run has not ended, so nothing is decided yet; {command('resume', path)} goes on with it")
-    early = read_early_losses(folder)
-    if early.wrong is None or not early.wrong.any():
-        raise ToolError(f"{path}: no label is known to be wrong, so there is nothing to measure; make noise with --noise sym:0.2")
+    early = known_losses(folder)
     given, clean = _taken_at_the_end(folder, record)
     if clean.shape != early.given.shape or len(given) != clean.shape[1]:
         raise ToolError(f"{folder.scores}: of other samples than {folder.early_losses.name}; put back the file that was changed")
-    right, count = ~early.wrong[0], len(early.classes)
+    right, count = early.right, len(early.classes)
     both = clean & right
     counted, hits = (np.stack([np.bincount(given[one], minlength=count) for one in some]).mean(0) for some in (clean, both))
     return Fates(

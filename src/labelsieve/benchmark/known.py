@@ -11,6 +11,8 @@ from labelsieve.data.noisy_data import Held
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config
+from labelsieve.runs.early import EarlyLosses, read_early_losses
+from labelsieve.runs.folder import RunFolder
 
 
 def right_labels(rows: Rows) -> Tensor:
@@ -40,6 +42,17 @@ def check_every_row(config: Config) -> None:
             f"training.epoch_batches is {config.training.epoch_batches}, and this study looks at every sample in every epoch; "
             f"use --set training.epoch_batches=0"
         )
+
+
+def known_losses(folder: RunFolder) -> EarlyLosses:
+    """A run's losses after the warm-up, of every sample, some of them wrong; a `ToolError` where that is not known of it."""
+    path = folder.path
+    if folder.read_config().training.epoch_batches:
+        raise ToolError(f"{path}: its networks saw draws of the samples; this study needs a run in which they saw all of them")
+    early = read_early_losses(folder)
+    if early.wrong is None or not early.wrong.any():
+        raise ToolError(f"{path}: no label is known to be wrong, so there is nothing to measure; make noise with --noise sym:0.2")
+    return early
 
 
 def held_pictures(rows: Rows) -> Held:

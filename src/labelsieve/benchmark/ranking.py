@@ -10,14 +10,18 @@ def average_precision(score: np.ndarray, wrong: np.ndarray) -> float:
 
 
 def recall_at_true_count(score: np.ndarray, wrong: np.ndarray) -> float:
-    """The share of all wrong labels among the first so many as there are wrong ones; here also the precision there.
+    """The share of all wrong labels among the first so many as there are wrong ones; here also the precision there."""
+    return share_among_first(score, wrong, int(wrong.sum()))
+
+
+def share_among_first(score: np.ndarray, hit: np.ndarray, count: int) -> float:
+    """How many of the first `count`, lowest score first, are hits.
 
     Of equal scores at the end of these, as many count as an order by chance would have there on average.
     """
-    count = int(wrong.sum())
-    last = np.sort(score)[count - 1]
+    last = np.partition(score, count - 1)[count - 1]
     before, level = score < last, score == last
-    return float((wrong[before].sum() + (count - before.sum()) * wrong[level].mean()) / count)
+    return float((hit[before].sum() + (count - before.sum()) * hit[level].mean()) / count)
 
 
 def ranks(score: np.ndarray) -> np.ndarray:

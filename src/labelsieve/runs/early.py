@@ -24,6 +24,12 @@ class EarlyLosses:
     classes: tuple[str, ...]
     wrong: np.ndarray | None
 
+    @property
+    def right(self) -> np.ndarray:
+        """(M,) of what the first network judged, where it is known; of a run without draws, every sample."""
+        assert self.wrong is not None
+        return ~self.wrong[0]
+
 
 def write_early_losses(folder: RunFolder, epoch: Epoch, data: NoisyData, truth: Truth | None) -> None:
     """`epoch` is the first one that divides: what it has seen is what the warm-up left."""
