@@ -113,6 +113,21 @@ def test_a_run_killed_before_its_first_full_checkpoint_goes_on_from_the_slim_one
     assert not list(path.glob("*/.*.draft")), "drafts of killed processes are cleared away"
 
 
+def test_a_slim_checkpoint_that_is_newer_than_the_full_one_is_gone_on_from(tmp_path: Path, source: str) -> None:
+    """Begun here, gone on with elsewhere, copied back over the same run: what was trained there is not trained again."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    config = tiny_config(source, training__epochs=4, output__slim_checkpoint=True)
+    for _ in drive(begin(here, config), lambda: True):
+        pass
+    assert take_up(here).epoch == 1
+    stopped_with_a_slim_one_alone(there, config)
+    shutil.rmtree(here / "slim")
+    shutil.copytree(there / "slim", here / "slim")
+    run = take_up(here)
+    assert run.epoch == 2 and [line["epoch"] for line in run.metrics] == [1, 2]
+    assert to_the_end(here).done and take_up(here).done
+
+
 def test_a_full_checkpoint_is_taken_where_there_is_one(tmp_path: Path, source: str) -> None:
     path = tmp_path / "run"
     stops = iter((False, True))

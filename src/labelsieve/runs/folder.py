@@ -114,8 +114,8 @@ class RunFolder:
 
     @property
     def goes_on_from(self) -> Path:
-        """Where its newest checkpoint lies: a slim one counts where there is no full one, as after a copy over a narrow link."""
-        is_slim = any(self.slim.glob("epoch-*")) and not any(self.checkpoints.glob("epoch-*"))
+        """Where its newest checkpoint lies: a slim one counts where no full one is as new, as after a copy over a narrow link."""
+        is_slim = _newest_epoch(self.slim) > _newest_epoch(self.checkpoints)
         return self.slim if is_slim else self.checkpoints
 
     def read_config(self) -> Config:
@@ -202,3 +202,10 @@ def refuse_run(text: str) -> None:
             f"{text}: this is a run folder and not data; go on with it by {command('resume', path)}, train its next round with "
             f"`labelsieve train --decisions {shlex.quote(str(path))} --out NEXT`, or name the data"
         )
+
+
+def _newest_epoch(checkpoints: Path) -> int:
+    """By the folders' names, `epoch-000012` or `epoch-000012-done`; -1 where there is none."""
+    return max(
+        (int(digits) for path in checkpoints.glob("epoch-*") if (digits := path.name.split("-")[1]).isdecimal()), default=-1
+    )
