@@ -34,6 +34,17 @@ def test_what_is_not_trained_is_not_counted(shell: Shell, tmp_path: Path) -> Non
     assert found["engine_fraction"] == pytest.approx(ideal / found["epoch_s"])
 
 
+def test_figures_say_what_they_were_measured_with(shell: Shell, tmp_path: Path) -> None:
+    told = ("--set", "engine.threads=1", "--set", "engine.precision=bf16")
+    for name, profile in (("bench", ()), ("profile", ("--profile", "large"))):
+        file = tmp_path / f"{name}.json"
+        answer = shell("bench", *SMALL, *told, *profile, "--json", file)
+        assert answer.code == 0, answer.err
+        found = json.loads(file.read_text())
+        assert found["engine"] == {"precision": "bf16", "compile": False, "capture": False, "deterministic": False}
+        assert found["environment"]["threads"] == 1 and found["environment"]["packages"]["torch"]
+
+
 OPEN = ("training.batch=0", "training.warmup_batch=0", "engine.eval_batch=0", "views.policy=by-network", "network=auto")
 
 

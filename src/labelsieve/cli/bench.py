@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from labelsieve.benchmark.large import Profile
     from labelsieve.benchmark.speed import Bench
+    from labelsieve.runs.config import Config
 
 
 def bench(
@@ -58,7 +59,18 @@ def bench(
     validate_for(config, rows.data)
     result = measure(config, rows, count // 2, console.print, began=began)
     say_speed(result)
-    write_json(json_file, asdict(result))
+    write_json(json_file, asdict(result) | made_with(config))
+
+
+def made_with(config: "Config") -> dict[str, Any]:
+    """What a figure must be read with: versions, commit and threads, and how steps were run."""
+    from labelsieve.engine.device import choose_device
+    from labelsieve.engine.fast import speed_for
+    from labelsieve.runs.environment import environment
+
+    device, engine = choose_device(config.device), config.engine
+    speed = speed_for(device, engine.precision, engine.compile, engine.capture)
+    return {"environment": environment(device), "engine": asdict(speed) | {"deterministic": engine.deterministic}}
 
 
 def say_speed(result: "Bench") -> None:
@@ -127,7 +139,8 @@ def say_profile(
         found = profile(config, rows, steps, console.print)
     batch = config.training.batch
     say_step(found, f"{config.views.crop or side} of {side} px, batch {batch} + {batch}")
-    write_json(json_file, asdict(found) | {"data_ms": found.data_ms, "waiting_ms": found.waiting_ms, "waits": found.waits})
+    more = {"data_ms": found.data_ms, "waiting_ms": found.waiting_ms, "waits": found.waits}
+    write_json(json_file, asdict(found) | more | made_with(config))
 
 
 def say_step(found: "Profile", seen: str) -> None:
