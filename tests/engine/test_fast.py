@@ -141,7 +141,7 @@ def test_what_cannot_be_compiled_says_how_to_go_on(monkeypatch: pytest.MonkeyPat
 
     compile_with = torch.compile
     monkeypatch.setattr(torch, "compile", lambda function, dynamic: compile_with(function, dynamic=dynamic, backend=backend))
-    with pytest.raises(ToolError, match=r"Python\.h.*; use --set engine\.compile=false$"):
+    with pytest.raises(ToolError, match=r"Python\.h.*; use --set engine\.compile=false, or, .* in its config\.yaml$"):
         compiled(lambda x: x + 1)(torch.ones(2))
 
 
