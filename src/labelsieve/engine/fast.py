@@ -84,8 +84,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         except torch._dynamo.exc.TorchDynamoException as error:
             why = str(getattr(error, "inner_exception", error)).strip().partition("\n")[0]
             raise ToolError(
-                f"a training step cannot be compiled here ({why}); use --set engine.compile=false, or, to go on with a run, write "
-                f"compile: false below engine: in its config.yaml"
+                f"a training step cannot be compiled here ({why}); use --set engine.compile=false, or, to go on with a run, "
+                f"write compile: false below engine: in its config.yaml"
             ) from error
 
     return called
