@@ -35,6 +35,12 @@ def test_the_first_are_counted_as_by_hand(run: Path) -> None:
                 best = [some[np.argsort(-each[some])][: max(1, round(share * len(some)))] for some in rows]
                 taken.append(right[np.concatenate(best)].mean())
             assert of_each == pytest.approx(np.mean(taken))
+    draw = np.random.default_rng(2)  # the mixture's chances are often equal: an order by chance among these
+    orders = [[np.lexsort((draw.random(500), -each))[:200] for _ in range(300)] for each in scores["by_loss"]]
+    assert found["mixture"].of_all[1] == pytest.approx(
+        np.mean([right[rows].mean() for some in orders for rows in some]), abs=0.005
+    )
+    assert found["mixture"].auc == pytest.approx(np.mean([roc_auc_score(right, each) for each in scores["by_loss"]]))
     assert all(one.of_all[2] == one.of_each_class[2] == pytest.approx(right.mean()) for one in found.values())
 
 

@@ -98,6 +98,23 @@ def test_four_panels_share_one_legend(tmp_path: Path, swept: Path) -> None:
     assert box.x1 <= figure.bbox.width and all(box.x0 >= axes.get_window_extent().x1 for axes in figure.axes)
 
 
+def test_one_name_looks_alike_in_all_panels(tmp_path: Path, swept: Path) -> None:
+    """Also where plain training, which is in one panel only, has a variant of its own."""
+    folders = with_variants(tmp_path, swept, {"cleaning.tau": 0.6}).folders
+    shutil.copytree(swept / "runs" / "stripes+ce" / "seed0", tmp_path / "ce")
+    folders.append(RunFolder.open(tmp_path / "ce"))
+    folders[-1].write_config(override(folders[-1].read_config(), {"training.lr": 0.01}))
+    (group,) = groups_of(folders)
+    figure = drawings.lines_figure(training_panels(group.records), 1, group.words)
+    shown: dict[str, set[tuple[str, str]]] = {}
+    for axes in figure.axes:
+        for line in axes.get_lines():
+            shown.setdefault(line.get_label(), set()).add((line.get_color(), line.get_linestyle()))
+    assert len(shown) == 7 and all(len(looks) == 1 for looks in shown.values()), shown
+    solid = [looks for name, looks in shown.items() if "mixture" not in name]
+    assert len(set(map(frozenset, solid))) == len(solid)
+
+
 def with_variants(tmp_path: Path, swept: Path, *changes: dict[str, object]) -> Group:
     """The sweep's runs, and for each of `changes` a copy of a CPC run with other settings."""
     folders = folders_in([swept])

@@ -8,13 +8,15 @@ import torch
 from safetensors.torch import load_file
 
 from data.pictures.made_websets import clothing1m
-from labelsieve.errors import ToolError
+from labelsieve.data.pictures.walking import is_run
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.method.learner import Learner
 from labelsieve.method.recipe import Recipe
 from labelsieve.nets import build
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checkpoint import Checkpoint, pack
+from labelsieve.runs.folder import refuse_run
 from labelsieve.runs.slim import joined, shards, slim
 from labelsieve.runs.train import begin, drive, take_up
 
@@ -98,6 +100,9 @@ def test_a_run_goes_on_from_settings_and_a_slim_checkpoint_alone(tmp_path: Path,
     here = tmp_path / "here"
     shutil.copytree(tmp_path / "there" / "slim", here / "slim")
     shutil.copy(tmp_path / "there" / "config.yaml", here)
+    with pytest.raises(UsageError, match="this is a run folder and not data"):
+        refuse_run(str(here))
+    assert is_run(here)
     run = take_up(here)
     assert run.epoch == 2 and len(run.metrics) == 2
     assert to_the_end(here).done

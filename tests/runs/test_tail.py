@@ -32,9 +32,9 @@ def test_nothing_was_measured() -> None:
 
 
 def test_of_two_networks_the_mean_is_taken_where_both_are_known() -> None:
-    line = {"epoch": 3, "accuracy": {"both": 50.0}, "auc_loss": [0.5, 0.7], "auc_prototype": [None, 0.9]}
+    line = {"epoch": 3, "accuracy": {"both": 50.0}, "auc_loss": [0.5, 0.7], "auc_prototype": [None, 0.9], "none": []}
     assert number(line, "accuracy.both") == 50 and number(line, "auc_loss") == pytest.approx(0.6)
-    for missing in ("auc_prototype", "accuracy.first", "loss.labelled", "epoch.both"):
+    for missing in ("auc_prototype", "accuracy.first", "loss.labelled", "epoch.both", "none"):
         assert number(line, missing) is None
 
 

@@ -9,6 +9,7 @@ from labelsieve.reproduce.curves import PLAIN, Line
 from labelsieve.reproduce.losses import Density
 from labelsieve.runs import atomic
 
+Looks = dict[tuple[str, str], tuple[str, Any]]  # (cleaner, settings) -> colour and dashes
 BLUE, VERMILION, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#555555"
 LOOKS = {
     PLAIN: ("#000000", "-"),
@@ -92,8 +93,9 @@ def lines_figure(panels: Sequence[tuple[str, Sequence[Line]]], warmup: int, word
     rows = (len(panels) + 1) // 2
     width, height = WIDTH if len(panels) > 1 else WIDTH * 0.62, 2.7 * rows
     figure, grid = plt.subplots(rows, min(len(panels), 2), figsize=(width, height), layout="constrained", squeeze=False)
+    looks = looks_of([line for _, lines in panels for line in lines])  # of all, so that one name looks alike everywhere
     for axes, (name, lines) in zip(grid.flat, panels):
-        _panel(axes, name, lines, warmup)
+        _panel(axes, name, lines, looks, warmup)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     if rows > 1 or max(len(lines) for _, lines in panels) > LEGEND:
@@ -106,9 +108,8 @@ def lines_figure(panels: Sequence[tuple[str, Sequence[Line]]], warmup: int, word
     return _captioned(figure, f"{words}\nline: mean over seeds; band: lowest to highest seed" if several else words)
 
 
-def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
+def _panel(axes: Any, name: str, lines: Sequence[Line], looks: Looks, warmup: int) -> None:
     last = max(int(line.epochs[-1]) for line in lines)
-    looks = looks_of(lines)
     for line in lines:
         colour, dashes = looks[line.cleaner, line.settings]
         style = {"color": colour, "linestyle": (0, (2, 2)) if line.teacher else dashes, "label": line.label}
@@ -126,9 +127,9 @@ def _panel(axes: Any, name: str, lines: Sequence[Line], warmup: int) -> None:
     )  # fmt: skip
 
 
-def looks_of(lines: Sequence[Line]) -> dict[tuple[str, str], tuple[str, Any]]:
+def looks_of(lines: Sequence[Line]) -> Looks:
     """Colour and dashes by cleaner and settings; a cleaner of the paper with its usual settings always looks the same."""
-    looks: dict[tuple[str, str], tuple[str, Any]] = {(cleaner, ""): look for cleaner, look in LOOKS.items()}
+    looks: Looks = {(cleaner, ""): look for cleaner, look in LOOKS.items()}
     own = [place for place in dict.fromkeys((line.cleaner, line.settings) for line in lines) if place not in looks]
     for number, place in enumerate(own):
         again, colour = divmod(number, len(OTHERS))

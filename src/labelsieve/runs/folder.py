@@ -197,7 +197,7 @@ class RunFolder:
 def refuse_run(text: str) -> None:
     """A `UsageError` where what should be data is a run: its issues.csv has paths and labels, and would be taken for them."""
     path = Path(text).expanduser()
-    if RunFolder(path).config.is_file() and RunFolder(path).checkpoints.is_dir():
+    if RunFolder(path).config.is_file() and RunFolder(path).goes_on_from.is_dir():
         raise UsageError(
             f"{text}: this is a run folder and not data; go on with it by {command('resume', path)}, train its next round with "
             f"`labelsieve train --decisions {shlex.quote(str(path))} --out NEXT`, or name the data"

@@ -26,7 +26,7 @@ def number(line: Mapping[str, Any], measure: str) -> float | None:
     for name in measure.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     each = found if isinstance(found, list) else [found]
-    return None if None in each else float(sum(each) / len(each))
+    return None if not each or None in each else float(sum(each) / len(each))
 
 
 def measured(lines: Iterable[Mapping[str, Any]], measure: str) -> list[float]:

@@ -42,8 +42,8 @@ def hidden_pictures(path: Path) -> dict[str, int]:
 
 
 def is_run(path: Path) -> bool:
-    """Every run has these two from its beginning; a folder that cannot be looked into is none."""
-    return os.path.isfile(path / "config.yaml") and os.path.isdir(path / "checkpoint")  # noqa: PTH112, PTH113
+    """Every run has two of these from its beginning; a folder that cannot be looked into is none."""
+    return os.path.isfile(path / "config.yaml") and any(os.path.isdir(path / name) for name in ("checkpoint", "slim"))  # noqa: PTH112, PTH113
 
 
 def holds_picture(path: Path) -> bool:
