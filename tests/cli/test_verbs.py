@@ -269,6 +269,28 @@ def test_resume_finds_data_that_moved_and_refuses_others(tmp_path: Path, shell: 
     assert shell("resume", run, "--data", f"arrays:{tmp_path / 'b.npz'}").code == 0
 
 
+def test_resume_refuses_other_samples_under_the_same_labels(tmp_path: Path, shell: Shell) -> None:
+    source, run = arrays_file(tmp_path / "a.npz"), tmp_path / "run"
+    assert shell("train", source, "--out", run, *TINY, "--time-limit", "0.001s").code == 0
+    images = pictures()["images"]
+    refused = shell("resume", run, "--data", arrays_file(tmp_path / "other.npz", images=255 - images))
+    assert refused.code == 1 and "the labels are the same, but the pictures have other values (mean 0." in refused.err
+    rounded = images.copy()
+    rounded[:, 0, 0] ^= 1  # as another decoder may
+    assert shell("resume", run, "--data", arrays_file(tmp_path / "rounded.npz", images=rounded)).code == 0
+
+
+def test_resume_refuses_vectors_that_were_scaled_meanwhile(tmp_path: Path, shell: Shell) -> None:
+    labels = np.arange(60) % 3
+    vectors = np.random.default_rng(0).normal(size=(60, 6)) + 3 * np.eye(6)[labels]
+    np.savez(tmp_path / "a.npz", embeddings=vectors, labels=labels)
+    run, brief = tmp_path / "run", ("--epochs", 6, "--set", "training.warmup=2", "--set", "engine.threads=1", "--device", "cpu")
+    assert shell("train", tmp_path / "a.npz", "--out", run, *brief, "--time-limit", "0.001s").code == 0
+    np.savez(tmp_path / "a.npz", embeddings=-3 * vectors, labels=labels)
+    refused = shell("resume", run)
+    assert refused.code == 1 and "the labels are the same, but the vectors have other values" in refused.err
+
+
 def test_a_noise_file_is_found_from_any_folder(
     tmp_path: Path, shell: Shell, source: str, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

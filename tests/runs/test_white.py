@@ -1,5 +1,6 @@
 """Twelve bits in sixteen: what is white is written into the run, and predict, evaluate and resume read pictures by it."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,10 @@ def test_of_files(tmp_path: Path) -> None:
     images = run.rows.data.images
     assert torch.equal(go_on(folder, folder.read_config()).rows.data.images, images)
     older = override(folder.read_config(), {"pictures.white": None})
+    (state,) = folder.checkpoints.glob("*/state.json")
+    begun = json.loads(state.read_text())
+    del begun["values"]  # which runs of then did not write down, either
+    state.write_text(json.dumps(begun))
     assert int(go_on(folder, older).rows.data.images.max()) < int(images.max()) // 10  # as it was read when it began
 
 

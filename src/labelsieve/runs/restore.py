@@ -3,6 +3,7 @@
 What was deleted meanwhile and can be made from the rest is made again; what cannot is an error that says so.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +24,10 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.moved import known_files
 from labelsieve.runs.outcome import write_parquet
 from labelsieve.runs.own import Watch
-from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_answers, keep_model, save
+from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_answers, keep_model, save, values
 from labelsieve.runs.validate import validate_for
+
+ALIKE = 0.01  # of a deviation: decoders round otherwise by far less
 
 
 def go_on(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
@@ -35,6 +38,7 @@ def go_on(folder: RunFolder, config: Config, watch: Watch | None = None, rows: R
             f"{config.data.source}: not the data this run began with ({difference(folder, rows)}); "
             f"put the old data back, or name them with --data"
         )
+    _check_values(config, rows, saved.facts.get("values"))
     validate_for(config, rows.data)
     run = assemble(folder, config, rows)
     try:
@@ -48,6 +52,19 @@ def go_on(folder: RunFolder, config: Config, watch: Watch | None = None, rows: R
         ) from None
     _mend(run)
     return run
+
+
+def _check_values(config: Config, rows: Rows, before: Sequence[float] | None) -> None:
+    """A `ToolError` where samples have other values under the same labels; runs of earlier versions did not write these down."""
+    now = values(rows)
+    if before is None or max(abs(one - other) for one, other in zip(before, now)) <= ALIKE * max(before[1], now[1]):
+        return
+    (mean, spread), (old_mean, old_spread) = now, before
+    raise ToolError(
+        f"{config.data.source}: not the data this run began with: the labels are the same, but the {rows.data.things} have other "
+        f"values (mean {old_mean:.4g} and deviation {old_spread:.4g} then, {mean:.4g} and {spread:.4g} now); put the old data "
+        f"back, or name them with --data"
+    )
 
 
 def _as_begun(config: Config) -> Config:

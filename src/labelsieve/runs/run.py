@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from labelsieve.data.noisy_data import MEMORY
@@ -51,6 +52,12 @@ def scales(rows: Rows) -> str:
     return hashlib.sha256(str((rows.collection.mean, rows.collection.std)).encode()).hexdigest()
 
 
+def values(rows: Rows) -> list[float]:
+    """Mean and deviation over all channels or dimensions: by these other samples under the same labels are noticed, and a
+    decoder that rounds otherwise is not."""
+    return [fmean(rows.collection.mean), fmean(rows.collection.std)]
+
+
 def assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
     history = ScoreHistory(len(rows.data), config.output.history_mib)
     return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
@@ -71,6 +78,7 @@ def state_of(run: Run) -> checkpoint.Checkpoint:
     tables["history"] = run.history.state_dict()
     decision = None if run.decision is None else run.decision.facts()
     facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
+    facts["values"] = values(run.rows)
     if run.rows.collection.name == MEMORY:
         facts["scales"] = scales(run.rows)
     if run.chosen is not None:
