@@ -50,8 +50,10 @@ def test_the_table_has_every_judge_in_every_divided_epoch(studied: tuple[Study, 
         assert [float(row["auc"]) for row in csv.DictReader(file)] == [row["auc"] for row in study.rows]
     last = {name: np.mean(told(study, name)) for name in names}
     ranked = study.table()
-    assert [value for _, value, _ in ranked] == sorted((value for _, value, _ in ranked), reverse=True)
-    assert all(value == pytest.approx(last[name]) for name, value, _ in ranked)
+    assert [value for _, value, _, _ in ranked] == sorted((value for _, value, _, _ in ranked), reverse=True)
+    assert all(value == pytest.approx(last[name]) for name, value, _, _ in ranked)
+    tenths = {name: np.mean([row["tenth"] for row in study.rows if row["judge"] == name]) for name in names}
+    assert all(tenth == pytest.approx(tenths[name]) for name, _, _, tenth in ranked)
     # No two variants say the same of all labels: each of them changes something.
     # But two: the run's teacher is class-aware, and pictures of 8 px that are not mirrored are their own weak views.
     assert len({tuple(np.ravel(told(study, name))) for name in names}) == len(names) - 2
@@ -64,17 +66,31 @@ def test_weak_views_are_seen_by_the_networks_that_are_judged(studied: tuple[Stud
     assert told(study, "features of weak views") == told(study, next(iter(VARIANTS)))
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_a_judge_is_taught_by_the_mixture_that_it_names(own: bool, studied: tuple[Study, list[Epoch]]) -> None:
+@pytest.mark.parametrize(
+    ("name", "own", "strict"),
+    [
+        (next(iter(VARIANTS)), False, None),
+        ("taught by its own network's mixture", True, None),
+        ("teacher at 0.9", False, 0.9),
+        ("teacher at 0.99", False, 0.99),
+    ],
+)
+def test_a_judge_is_taught_by_the_mixture_that_it_names(
+    name: str, own: bool, strict: float | None, studied: tuple[Study, list[Epoch]]
+) -> None:
     study, epochs = studied
-    threshold = study.run.parts.recipe.mixture_threshold
+    threshold = strict or study.run.parts.recipe.mixture_threshold
     batch = study.run.config.training.batch
     judges = [PrototypeCleaner(dim=16, lr=study.run.config.training.lr, batch=batch, seed=100 + r) for r in (0, 1)]
-    found = told(study, "taught by its own network's mixture" if own else next(iter(VARIANTS)))
-    for epoch, said in zip(epochs, found):
+    tenths = [row["tenth"] for row in study.rows if row["judge"] == name]
+    for epoch, said, tenth in zip(epochs, told(study, name), tenths):
+        first = []
         for r, judge in enumerate(judges):
             judge.learn(epoch.seen[r], epoch.by_loss[r if own else 1 - r] > threshold)
-            assert said[r] == pytest.approx(by_sklearn(study, judge.judge(epoch.seen[r])))
+            scores = judge.judge(epoch.seen[r])
+            assert said[r] == pytest.approx(by_sklearn(study, scores))
+            first.append(study.right[scores.argsort(descending=True)[:50]].double().mean())
+        assert tenth == pytest.approx(np.mean(first))
 
 
 def test_one_that_judges_before_it_learns_knows_less_of_this_epoch(studied: tuple[Study, list[Epoch]]) -> None:

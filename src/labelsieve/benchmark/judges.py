@@ -1,8 +1,8 @@
 """Which prototypes judge better than the mixture that teaches them? One run, many judges beside it, all on the same evidence.
 
 `python -m labelsieve.benchmark.judges DATA --out RUN --table FILE.csv` trains (or goes on with) a run and lets every variant
-learn from each epoch's evidence, without any say in the training. Measured is the AUC of clean against wrong labels on the
-training set; the test set is not looked at.
+learn from each epoch's evidence, without any say in the training. Measured on the training set are the AUC of clean against wrong
+labels and how right the tenth is that a judge ranks first; the test set is not looked at.
 """
 
 import csv
@@ -18,6 +18,7 @@ import typer
 from torch import Tensor
 
 from labelsieve.benchmark.known import check_every_row, check_some_wrong, right_labels
+from labelsieve.benchmark.purity import head
 from labelsieve.errors import UsageError, suggest
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
@@ -50,7 +51,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mean of the last 5 scores": {"memory": 5},
     "taught by its own network's mixture": {"own": True},
     "judges before it learns": {"first": True},
+    "teacher at 0.9": {"threshold": 0.9},
+    "teacher at 0.99": {"threshold": 0.99},
 }
+
+
+TEACHER = "the teacher: mixture over the losses"
 
 
 def chosen(words: Sequence[str]) -> list[str]:
@@ -69,6 +75,7 @@ class Shadow:
         self.per_class = settings.get("per_class")
         self.unit, self.weak = settings.get("unit", False), settings.get("weak", False)
         self.own, self.first = settings.get("own", False), settings.get("first", False)
+        self.threshold = settings.get("threshold")  # None: the run's own
         known = {key: settings[key] for key in ("depth", "cosine", "passes", "alpha", "lr") if key in settings}
         base: dict[str, Any] = {"dim": run.config.cleaning.dim, "lr": run.config.training.lr, "batch": run.config.training.batch}
         memory = run.config.cleaning.mixture_memory or 1
@@ -81,8 +88,9 @@ class Shadow:
             for judge in self.judges:
                 judge.prepare = capture
 
-    def watch(self, epoch: Epoch, weak: Sequence[Tensor], threshold: float, right: Tensor) -> list[float | None]:
-        """Learn from the epoch as the run's own prototypes do, then judge; the AUC for each network."""
+    def watch(self, epoch: Epoch, weak: Sequence[Tensor], threshold: float) -> list[Tensor]:
+        """Learn from the epoch as the run's own prototypes do, then judge: the scores (N,) of each network."""
+        threshold = threshold if self.threshold is None else self.threshold
         by_loss = list(epoch.by_loss)
         if self.per_class is not None:
             for teacher, seen in zip(self.teachers, epoch.seen):
@@ -95,7 +103,7 @@ class Shadow:
             before = judge.judge(seen) if self.first and judge.learnt_ else None
             judge.learn(seen, clean, self._features(weak[r]) if self.weak else None)
             self.scores[r].append(judge.judge(seen) if before is None else before)
-            found.append(auc(torch.stack(list(self.scores[r])).mean(0), right))
+            found.append(torch.stack(list(self.scores[r])).mean(0))
         return found
 
     def _features(self, features: Tensor) -> Tensor:
@@ -116,9 +124,9 @@ class Study:
     def watch(self, epoch: Epoch) -> None:
         if epoch.seen:
             threshold = self.run.parts.recipe.mixture_threshold
-            self._add(epoch, "the teacher: mixture over the losses", [auc(chance, self.right) for chance in epoch.by_loss])
+            self._add(epoch, TEACHER, epoch.by_loss)
             for shadow in self.shadows:
-                self._add(epoch, shadow.name, shadow.watch(epoch, self.weak, threshold, self.right))
+                self._add(epoch, shadow.name, shadow.watch(epoch, self.weak, threshold))
             self._write()  # after every epoch: a study that is killed has measured something all the same
         # An epoch is shown after its training, and its evidence is from before: weak views are looked at an epoch ahead.
         self.weak = self._weak_features(epoch.index + 1)
@@ -130,27 +138,31 @@ class Study:
             return []
         return [weak_features(learner, parts.recipe, epoch, parts.engine) for learner in parts.learners]
 
-    def _add(self, epoch: Epoch, name: str, found: Sequence[float | None]) -> None:
+    def _add(self, epoch: Epoch, name: str, scores: Sequence[Tensor]) -> None:
+        found = [auc(each, self.right) for each in scores]
         known = [value for value in found if value is not None]
         mean = sum(known) / len(known) if known else None
-        self.rows.append({"epoch": epoch.index + 1, "judge": name, "auc": mean, "first": found[0], "second": found[1]})
+        right = self.right.cpu().numpy()
+        tenth = sum(head(each.cpu().numpy(), right, 0.1) for each in scores) / len(scores)
+        facts = {"auc": mean, "first": found[0], "second": found[1], "tenth": tenth}
+        self.rows.append({"epoch": epoch.index + 1, "judge": name} | facts)
 
     def _write(self) -> None:
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, ("epoch", "judge", "auc", "first", "second"))
+        writer = csv.DictWriter(text, ("epoch", "judge", "auc", "first", "second", "tenth"))
         writer.writeheader()
         writer.writerows(self.rows)
         atomic.write_text(self.path, text.getvalue())
 
-    def table(self, last: int = 5) -> list[tuple[str, float, float]]:
-        """(judge, mean AUC over the last epochs, difference from the teacher), best first."""
+    def table(self, last: int = 5) -> list[tuple[str, float, float, float]]:
+        """(judge, mean AUC over the last epochs, its difference from the teacher's, right of the first tenth), best first."""
         epochs = sorted({row["epoch"] for row in self.rows})[-last:]
-        means: dict[str, float] = {}
+        means: dict[str, list[float]] = {}
         for name in dict.fromkeys(row["judge"] for row in self.rows):
-            values = [row["auc"] for row in self.rows if row["judge"] == name and row["epoch"] in epochs]
-            means[name] = sum(values) / len(values)
-        teacher = means["the teacher: mixture over the losses"]
-        return sorted(((name, value, value - teacher) for name, value in means.items()), key=lambda row: -row[1])
+            lines = [row for row in self.rows if row["judge"] == name and row["epoch"] in epochs]
+            means[name] = [sum(row[key] for row in lines) / len(lines) for key in ("auc", "tenth")]
+        teacher = means[TEACHER][0]
+        return sorted(((name, area, area - teacher, tenth) for name, (area, tenth) in means.items()), key=lambda row: -row[1])
 
 
 def main(
@@ -179,8 +191,9 @@ def main(
     study = Study(run, table, judges)
     for step in drive(run, stop=lambda: run.epoch >= until, watch=study.watch):
         console.print(line(step))
-    for name, value, gain in study.table():
-        console.print(f"{value:.4f}  {gain:+.4f}  {name}")
+    console.print("AUC     against the teacher, right of the first tenth, judge; mean of the last epochs")
+    for name, value, gain, tenth in study.table():
+        console.print(f"{value:.4f}  {gain:+.4f}  {tenth:.3f}  {name}")
 
 
 if __name__ == "__main__":
