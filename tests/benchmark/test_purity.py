@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from benchmark.test_class_fates import ALL_TOLD, trained
-from labelsieve.benchmark.purity import count_of, head, main, purities
-from labelsieve.benchmark.ranking import recall_at_true_count, share_among_first
+from labelsieve.benchmark.purity import main, purities
+from labelsieve.benchmark.ranking import count_of, head, recall_at_true_count, share_among_first
 from labelsieve.errors import ToolError, UsageError
 
 

@@ -18,7 +18,7 @@ import typer
 from torch import Tensor
 
 from labelsieve.benchmark.known import check_every_row, check_some_wrong, right_labels
-from labelsieve.benchmark.purity import head
+from labelsieve.benchmark.ranking import head
 from labelsieve.errors import UsageError, suggest
 from labelsieve.method.algorithm import PEERS, Epoch
 from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner

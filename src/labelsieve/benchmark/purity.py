@@ -5,8 +5,6 @@ on known noise. AUC is about all labels, and no threshold enters it; but network
 judges may be level in the one and apart in the other. "Each class": so many of every class in place of so many of all.
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,10 @@ import typer
 from rich.table import Table
 
 from labelsieve.benchmark.known import known_losses
-from labelsieve.benchmark.ranking import share_among_first
+from labelsieve.benchmark.ranking import count_of, head, share_among_first
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.issues.delimited import as_csv
 from labelsieve.method.diagnostics import auc
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
@@ -68,19 +67,10 @@ def _purity(judge: str, chances: np.ndarray, right: np.ndarray, given: np.ndarra
     )
 
 
-def head(chance: np.ndarray, right: np.ndarray, share: float) -> float:
-    """The share of right labels among the first; at least one label is looked at."""
-    return share_among_first(-chance, right, count_of(share, len(right)))
-
-
 def _of_classes(chance: np.ndarray, right: np.ndarray, classes: Sequence[np.ndarray], share: float) -> float:
     counts = [count_of(share, len(rows)) for rows in classes]
     hits = [count * share_among_first(-chance[rows], right[rows], count) for rows, count in zip(classes, counts)]
     return float(sum(hits) / sum(counts))
-
-
-def count_of(share: float, size: int) -> int:
-    return max(1, round(share * size))
 
 
 def rows_of(found: Sequence[Purity]) -> list[tuple[str, ...]]:
@@ -90,12 +80,6 @@ def rows_of(found: Sequence[Purity]) -> list[tuple[str, ...]]:
         rows.append((one.judge, "all labels", *(f"{value:.3f}" for value in one.of_all), f"{one.auc:.4f}"))
         rows.append((one.judge, "each class", *(f"{value:.3f}" for value in one.of_each_class), ""))
     return rows
-
-
-def written(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows([header, *rows])
-    return text.getvalue()
 
 
 def main(
@@ -110,7 +94,7 @@ def main(
     check_new("--table", table)
     rows = rows_of(purities(run, shares))
     if table is not None:
-        atomic.write_text(table, written(("judge", "first of", *(f"{one:g}" for one in shares), "auc"), rows))
+        atomic.write_text(table, as_csv(("judge", "first of", *(f"{one:g}" for one in shares), "auc"), rows))
     shown = Table("right of the first", "of", *(f"{100 * one:g} %" for one in shares), "AUC", box=None, padding=(0, 2, 0, 0))
     for row in rows:
         shown.add_row(*row)

@@ -24,6 +24,15 @@ def share_among_first(score: np.ndarray, hit: np.ndarray, count: int) -> float:
     return float((hit[before].sum() + (count - before.sum()) * hit[level].mean()) / count)
 
 
+def head(chance: np.ndarray, right: np.ndarray, share: float) -> float:
+    """How many are right of the first so many in a hundred, highest chance first; at least one label is looked at."""
+    return share_among_first(-chance, right, count_of(share, len(right)))
+
+
+def count_of(share: float, size: int) -> int:
+    return max(1, round(share * size))
+
+
 def ranks(score: np.ndarray) -> np.ndarray:
     """Places in [0, 1], the lowest score first; equal scores share the mean of their places."""
     ordered = np.sort(score)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from labelsieve.data.pictures.cache import HEADER, PixelCache, locked
 from labelsieve.data.pictures.decode import PASSING
-from labelsieve.data.pictures.gone import lost
+from labelsieve.data.pictures.gone_or_changed import lost
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.pool import run_tasks, worker_count
 from labelsieve.data.pictures.survey import Plan, Progress

@@ -14,7 +14,7 @@ from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.gone import about_changed, about_gone
+from labelsieve.data.pictures.gone_or_changed import about_changed, about_gone
 from labelsieve.data.pictures.labels import spelt_as
 from labelsieve.data.pictures.listing import (
     SPLITS,

@@ -14,7 +14,7 @@ from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_stat
 from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.gone import about_changed, about_gone
+from labelsieve.data.pictures.gone_or_changed import about_changed, about_gone
 from labelsieve.data.pictures.listing import (
     SPLITS,
     TEST,

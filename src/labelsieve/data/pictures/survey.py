@@ -13,7 +13,7 @@ import numpy as np
 from labelsieve.data.pictures.cache import cache_errors, cache_size, make_folder
 from labelsieve.data.pictures.decode import GREY_MODES
 from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
-from labelsieve.data.pictures.gone import lost
+from labelsieve.data.pictures.gone_or_changed import lost
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.pool import run_tasks, worker_count
