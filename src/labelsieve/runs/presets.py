@@ -48,7 +48,7 @@ def cifar10_sym(rate: float) -> Settings:
 
 
 def cifar10_asym(rate: float = 0.4) -> Settings:
-    """CIFAR-10, asymmetric noise, class-agnostic teacher. Paper at 40 %: CPC_agn 94.73. Ours: 90.14 at 58 of 100.
+    """CIFAR-10, asymmetric noise, class-agnostic teacher. Paper at 40 %: CPC_agn 94.73. Ours: 92.24 in 120 epochs.
 
     Its cleaners: GMM_agn 94.6, GMM_awr 94.18, CPC_awr 94.29, CPC without GMM 93.92. e 5/10/15 %: 94.73, 94.68, 94.59;
     tau 0.5/0.6/0.7: 94.73, 94.71, 94.65; alpha 0/0.5/1: 94.73, 94.68, 94.72.
