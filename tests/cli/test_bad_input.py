@@ -134,3 +134,12 @@ def test_a_command_written_wrongly(tmp_path: Path, shell: Shell, words: tuple[st
 def test_a_run_folder_must_be_named(shell: Shell) -> None:
     answer = shell("train", "digits")
     assert answer.code == 2 and "--out" in answer.err
+
+
+@pytest.mark.parametrize("verb", ["inspect", "evaluate"])
+def test_verbs_that_only_read_data_refuse_columns_where_there_is_no_table(
+    tmp_path: Path, finished: Path, shell: Shell, verb: str
+) -> None:
+    run = [finished] if verb == "evaluate" else []
+    answer = shell(verb, *run, arrays_file(tmp_path / "mine.npz"), "--label-column", "art")
+    assert answer.code == 2 and answer.err.startswith("error: label_column (--label-column) is for a table")

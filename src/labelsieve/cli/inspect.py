@@ -42,19 +42,23 @@ def inspect(
 
     from labelsieve.data.inspection import inspection, known_source
     from labelsieve.data.pictures.websets import WEBSETS
+    from labelsieve.data.sources import source_at
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError
     from labelsieve.runs.config import Config, override
     from labelsieve.runs.folder import refuse_run
+    from labelsieve.runs.heeded import check_heeded
     from labelsieve.runs.own import picture_options, sized_for
     from labelsieve.runs.presets import LITTLE_MIXING
     from labelsieve.terminal.console import console
     from labelsieve.terminal.looking import Looking
 
     refuse_run(data)
-    options = sized_for(picture_options(override(Config(), said.of_data("inspect")).pictures), device)
+    given = said.of_data("inspect")
+    options = sized_for(picture_options(override(Config(), given).pictures), device)
     cuda = choose_device(device).type == "cuda"
     path = known_source(data, options)
+    check_heeded(source_at(data, options), given)
     name, _, place = str(path).partition(":")
     if isinstance(path, str) and name in WEBSETS:
         say_web_set(name, place, options, noise, as_json)

@@ -17,6 +17,7 @@ from labelsieve.runs.config import Config, override
 from labelsieve.runs.elsewhere import for_data, is_trained_on
 from labelsieve.runs.findings import things_of
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.heeded import check_heeded
 from labelsieve.runs.measure import accuracies
 from labelsieve.runs.model import Model, load_model
 from labelsieve.runs.own import measuring_pictures, picture_options
@@ -96,9 +97,10 @@ def _for_data(config: Config, data: str, said: Mapping[str, Any]) -> Config:
     """The run's choices where they suit the data, and what was said of these."""
     name, _, place = data.partition(":")
     path = Path(place if name in SOURCES else data).expanduser()
-    if (name not in SOURCES or name in (*OWN, "arrays")) and path.exists():
-        return for_data(config, path, said)
-    return override(config, said)
+    is_file = (name not in SOURCES or name in (*OWN, "arrays")) and path.exists()
+    config = for_data(config, path, said) if is_file else override(config, said)
+    check_heeded(source_at(data, picture_options(config.pictures)), said)
+    return config
 
 
 def measured(model: Model, held: Held, batch: int = 512) -> dict[str, float]:

@@ -9,11 +9,12 @@ from typing import Any
 
 from labelsieve.data.noise_record import made_as
 from labelsieve.data.places import whole_path, whole_spec
-from labelsieve.data.sources import OWN, source_at
+from labelsieve.data.sources import source_at
 from labelsieve.errors import UsageError
 from labelsieve.runs.config import Config, full_key, override
 from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.folder import refuse_run
+from labelsieve.runs.heeded import check_heeded
 from labelsieve.runs.moved import moved_to
 from labelsieve.runs.picture_choices import picture_options
 from labelsieve.runs.presets import defaults_for, is_own, preset
@@ -25,7 +26,6 @@ PLACES = frozenset(f"pictures.{name}" for name in ("root", "val", "cache_dir", "
     "data.trusted",
     "pretrained",
 }
-FILES_ONLY = {"pictures.size": "arrays keep their size", "pictures.classes": "classes are named in the data"}
 SPECS = {"data.noise": ("matrix:", "file:", "cifar-n:"), "training.prior": ("file:",)}
 
 
@@ -64,24 +64,6 @@ def _source(text: Path | str, base: Config, given: Mapping[str, Any]) -> str:
     return source_at(str(text), picture_options(override(base, said).pictures))
 
 
-def _check_read(source: str, given: Mapping[str, Any]) -> None:
-    """A `UsageError` for what was said of pictures and these data cannot heed."""
-    name, said = source.partition(":")[0], [key for key in given if str(given[key]).lower() not in ("", "none", "null")]
-    unread = [key for key in FILES_ONLY if key in said]
-    if unread and name not in OWN:
-        raise UsageError(
-            f"{unread[0]} is for pictures in files, and {source} has its own: {FILES_ONLY[unread[0]]}; "
-            f"leave it out, or change the data"
-        )
-    if name == "embeddings" and "pictures.size" in said:
-        raise UsageError(f"pictures.size is for pictures, and {source} has vectors, which are taken as they are; leave it out")
-    if name != "webvision" and "pictures.second_test" in said:
-        raise UsageError(
-            f"pictures.second_test is for webvision, and {source} is not that; leave it out, and measure on further pictures "
-            f"when the run is done: `labelsieve evaluate RUN DATA`"
-        )
-
-
 def resolve(
     source: Path | str,
     *,
@@ -95,7 +77,7 @@ def resolve(
     """
     given = given_by(options, settings)
     source = _source(source, Config(), given)
-    _check_read(source, given)
+    check_heeded(source, given)
     named_settings = preset(named) if named else {}
     noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
     method = str(given.get("method", named_settings.get("method", "cpc")))
@@ -129,6 +111,7 @@ def resolve_next(
     if "cleaner" not in said and str(said.get("method", "cpc")) != "cpc":
         said["cleaner"] = "gmm-agn"
     config = override(base if source is None else moved_to(base, _source(source, base, given)), said)
+    check_heeded(config.data.source, {"pictures.val": config.pictures.val} | given)
     epochs, before = config.training.epochs, base.training.epochs
     if "training.warmup" not in said and epochs is not None and (before is None or epochs < before):
         config = override(config, {"training.warmup": min(config.training.warmup, max(1, epochs // 3))})
