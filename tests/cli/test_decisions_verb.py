@@ -179,7 +179,6 @@ def test_apply_by_the_log(tmp_path: Path, run: Path, shell: Shell) -> None:
     assert answer.code == 1 and "00004: ada says relabel" in answer.err and not (tmp_path / "c").exists()
     settled = shell("apply", run, "--out", tmp_path / "c" / "l.csv", "--on-conflict", "latest", "--decisions")
     assert settled.code == 0 and "2 dropped" in settled.out
-    assert "goes with --decisions" in shell("apply", run, "--out", tmp_path / "d.csv", "--undecided", "keep").err
     assert 'did you mean "latest"' in shell("apply", run, "--out", tmp_path / "d.csv", "--decisions", "--on-conflict", "late").err
 
 
@@ -187,7 +186,6 @@ def test_options_that_would_do_nothing_are_refused(tmp_path: Path, run: Path, sh
     decide(run, ANSWERS)
     file, out = written(tmp_path / "mine.csv", "id,action\n00003,keep\n"), tmp_path / "out.csv"
     for words in (
-        ("apply", run, "--out", out, "--on-conflict", "latest"),
         ("apply", run, "--out", out, "--decisions", file, "--on-conflict", "latest"),
         ("apply", run, "--out", out, "--decisions", "--symlink"),
         ("train", "digits", "--dry-run", "--on-conflict", "latest"),

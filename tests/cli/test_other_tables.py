@@ -10,6 +10,7 @@ import pytest
 from cli.conftest import Answer, Shell
 from cli.own import QUICK, folder
 from labelsieve.data.pictures import pool
+from labelsieve.issues.reading import read_issues
 from runs.tiny import pictures as stripes
 
 
@@ -96,6 +97,13 @@ def test_a_folder_with_a_table_is_measured_on_by_its_own_columns(tmp_path: Path,
     assert answer.code == 0, answer.err
 
 
+def kept(home: Path, run: Path) -> Path:
+    """A file of decisions that change nothing."""
+    first = read_issues(run / "issues.csv")["id"][0]
+    (home / "kept.csv").write_text(f"id,action\n{first},keep\n")
+    return home / "kept.csv"
+
+
 def read_by(shell: Shell, said: str) -> Answer:
     """What the command in a note would do."""
     words = shlex.split(" ".join(said[said.index("labelsieve train ") :].splitlines()[0].split()[2:]))
@@ -112,29 +120,29 @@ def test_a_corrected_table_in_another_folder_says_how_it_is_read(tmp_path: Path,
         odd.write_text("".join(json.dumps({"where": path, "the kind": label}) + "\n" for path, label in rows()))
     run = tmp_path / "run"
     assert shell("train", odd, "--out", run, *QUICK, *columns).code == 0
-    same = shell("apply", run, "--out", tmp_path / "new folder" / f"same.{kind}")
+    same = shell("apply", run, "--out", tmp_path / "new folder" / f"same.{kind}", "--decisions", kept(tmp_path, run))
     assert same.code == 0, same.err
     found = read_by(shell, same.out)
     assert found.code == 0 and "# data: 18 pictures" in found.out, found.err
-    plain = shell("apply", run, "--out", tmp_path / "plain" / "all.csv")
+    plain = shell("apply", run, "--out", tmp_path / "plain" / "all.csv", "--decisions", kept(tmp_path, run))
     assert plain.code == 0, plain.err
     if kind == "csv":
         return
     header, first = (tmp_path / "plain" / "all.csv").read_text().splitlines()[:2]
     assert header == "id,path,label" and first.startswith("cat/0.png,cat/0.png,")
     assert "# data: 18 pictures" in read_by(shell, plain.out).out
-    above = shell("apply", run, "--out", tmp_path / "above.csv")
+    above = shell("apply", run, "--out", tmp_path / "above.csv", "--decisions", kept(tmp_path, run))
     assert above.code == 0 and shell("inspect", tmp_path / "above.csv").code == 0
 
 
 def test_a_second_table_in_one_folder_is_refused_with_a_place_that_works(tmp_path: Path, shell: Shell, animals: Path) -> None:
     run = tmp_path / "run"
     assert shell("train", animals, "--out", run, *QUICK).code == 0
-    assert shell("apply", run, "--out", tmp_path / "o" / "a.csv").code == 0
-    second = shell("apply", run, "--out", tmp_path / "o" / "b.csv")
+    assert shell("apply", run, "--out", tmp_path / "o" / "a.csv", "--decisions", kept(tmp_path, run)).code == 0
+    second = shell("apply", run, "--out", tmp_path / "o" / "b.csv", "--decisions", kept(tmp_path, run))
     advised = tmp_path / "o" / "b" / "b.csv"
     assert second.code == 2 and "changes.csv" in second.err and str(advised) in second.err
-    assert shell("apply", run, "--out", advised).code == 0
+    assert shell("apply", run, "--out", advised, "--decisions", kept(tmp_path, run)).code == 0
 
 
 def test_an_export_for_hugging_face_can_be_inspected(
@@ -219,7 +227,7 @@ def test_arrays_of_pictures_without_some_labels_go_all_the_way(tmp_path: Path, s
     assert answer.code == 0 and "note: 2 rows have no label: left out" in answer.out, answer.err
     assert shell("evaluate", run).code == 0
     assert json.loads(shell("evaluate", run, tmp_path / "a.npz", *skip, "--json").out)["pictures"] == 16
-    answer = shell("apply", run, "--out", tmp_path / "new.npz", "--relabel-above", "1")
+    answer = shell("apply", run, "--out", tmp_path / "new.npz", "--decisions", kept(tmp_path, run))
     assert answer.code == 0, answer.err
     with np.load(tmp_path / "new.npz", allow_pickle=False) as new:
         assert len(new["labels"]) == len(new["images"]) == 46 and list(new["ids"][19:21]) == ["00019", "00021"]

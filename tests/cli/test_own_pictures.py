@@ -164,7 +164,9 @@ def test_tables_train_too(tmp_path: Path, shell: Shell, pictures: Path, kind: st
     found = {row["id"] for row in csv.DictReader((tmp_path / "run" / "issues.csv").open(newline=""))}
     assert found == {row[2] for row in rows}
     corrected = tmp_path / "new" / f"corrected.{kind}"
-    applied = shell("apply", tmp_path / "run", "--out", corrected)
+    told = tmp_path / "told.csv"
+    told.write_text(f"id,action\n{min(found)},keep\n")
+    applied = shell("apply", tmp_path / "run", "--out", corrected, "--decisions", told)
     assert applied.code == 0 and corrected.exists(), applied.err
     words = ("--image-column", "where", "--label-column", "kind", "--id-column", "key", "--root", pictures)
     assert shell("inspect", corrected, *words).code == 0

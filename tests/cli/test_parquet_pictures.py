@@ -11,7 +11,7 @@ from cli.own import QUICK, striped
 from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.errors import UsageError
-from labelsieve.issues.policy import Decision, Policy
+from labelsieve.issues.policy import Decision
 from labelsieve.review.pictures import Pictures
 from labelsieve.review.table import read_table
 from labelsieve.runs.apply import apply_run
@@ -71,13 +71,13 @@ def test_from_inspect_to_apply(hub: Path, tmp_path: Path, shell: Shell) -> None:
     assert shown.encoded("train/000041", "small")[0]
     before = {file: file.read_bytes() for file in hub.rglob("*.parquet")}
     decisions = {"train/000001": Decision("relabel", "cat", "seen"), "train/000031": Decision("drop", None, "seen")}
-    done = apply_run(run, tmp_path / "new", Policy(), decisions, follow=False)
+    done = apply_run(run, tmp_path / "new", decisions)
     assert {file: file.read_bytes() for file in hub.rglob("*.parquet")} == before and done.left == 71
     again = open_pictures(tmp_path / "new").collection
     assert again.train.labels[1] == 0 and "train/000031" not in again.train.ids and len(again.train) == 58
     assert again.train.ids[-1] == "train/000059" and again.train.classes == ("cat", "dog", "cow")
     assert again.test is not None and len(again.test.labels) == 12
-    listed = apply_run(run, tmp_path / "labels" / "labels.csv", Policy(), decisions, follow=False)
+    listed = apply_run(run, tmp_path / "labels" / "labels.csv", decisions)
     assert listed.left == 58 and listed.notes[0].startswith("13 pictures are not in it, for the run did not judge them")
     with pytest.raises(UsageError, match=r"is a folder of Parquet files; name a folder"):
-        apply_run(run, tmp_path / "x.parquet", Policy(), decisions)
+        apply_run(run, tmp_path / "x.parquet", decisions)

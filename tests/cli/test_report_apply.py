@@ -9,6 +9,7 @@ import pytest
 
 from cli.conftest import Shell
 from runs.made_runs import made_run
+from runs.reviewed import decide
 
 
 @pytest.fixture
@@ -56,23 +57,30 @@ def test_no_run_no_report(tmp_path: Path, shell: Shell) -> None:
     assert shell("apply", tmp_path / "nowhere", "--out", tmp_path / "x.csv").code == 2
 
 
-def test_apply_writes_the_corrected_data_and_the_changes(tmp_path: Path, run: Path, shell: Shell) -> None:
+def test_apply_takes_what_people_decided_and_nothing_else(tmp_path: Path, run: Path, shell: Shell) -> None:
     out = tmp_path / "new" / "data.npz"
-    answer = shell("apply", run, "--out", out, "--relabel-above", 0.0)
-    assert answer.code == 0, answer.err
-    with (out.parent / "changes.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    nobody = shell("apply", run, "--out", out)
+    assert nobody.code == 2 and "labelsieve review" in nobody.err and "--auto" in nobody.err and not out.parent.exists()
     with (run / "issues.csv").open(newline="") as file:
-        issues = {row["id"]: row for row in csv.DictReader(file) if row["is_label_issue"] == "True"}
-    assert {row["id"]: (row["old"], row["new"]) for row in rows} == {
-        name: (row["given_label"], row["suggested_label"]) for name, row in issues.items()
-    }
-    assert f"{len(rows)} relabelled, 0 dropped, 48 samples left" in answer.out
-    with np.load(out) as arrays:  # as plain arrays: a class may have become empty, and is told so
-        labels = dict(zip(arrays["ids"].tolist(), map(str, arrays["labels"].tolist())))
-    assert all(labels[name] == row["suggested_label"] for name, row in issues.items())
+        suspicious = next(row for row in csv.DictReader(file) if row["suggested_label"] != row["given_label"])
+    name, suggested = suspicious["id"], suspicious["suggested_label"]
+    decide(run, {name: ("accept", suggested)})
+    answer = shell("apply", run, "--out", out)
+    assert answer.code == 0 and "1 relabelled, 0 dropped, 48 samples left" in answer.out, answer.err
+    with (out.parent / "changes.csv").open(newline="") as file:
+        [row] = csv.DictReader(file)
+    assert (row["id"], row["old"], row["new"]) == (name, suspicious["given_label"], suggested)
+    with np.load(out) as arrays:
+        assert dict(zip(arrays["ids"].tolist(), map(str, arrays["labels"].tolist())))[name] == suggested
     again = shell("apply", run, "--out", out)
     assert again.code == 2 and "nothing is written over" in again.err
+
+
+def test_apply_auto_is_refused_while_a_caution_stands(tmp_path: Path, run: Path, shell: Shell) -> None:
+    decide(run, {"00003": ("drop", None)})
+    refused = shell("apply", run, "--out", tmp_path / "labels.csv", "--auto")
+    assert refused.code == 1 and "while a caution stands" in refused.err and "labelsieve review" in refused.err
+    assert not (tmp_path / "labels.csv").exists()
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
@@ -90,16 +98,16 @@ def test_apply_by_decisions(tmp_path: Path, run: Path, shell: Shell, mark: str) 
     ("words", "said"),
     [
         ((), "--out"),
-        (("--out", "x.csv", "--relabel-above", "90"), "between 0 and 1"),
         (("--out", "x.csv", "--copy", "--symlink"), "exclude each other"),
         (("--out", "x.csv", "--decisions", "nowhere.csv"), "nowhere.csv: no such file"),
-        (("--out", "folder"), ".csv or .npz"),
+        (("--out", "folder", "--decisions", "decided.csv"), ".csv or .npz"),
     ],
 )
 def test_apply_names_what_is_wrong(
     tmp_path: Path, run: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "decided.csv").write_text("id,action\n00003,drop\n")
     answer = shell("apply", run, *words)
     assert answer.code in (1, 2) and said in answer.err
-    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "decided.csv"}

@@ -125,6 +125,44 @@ def test_a_seed_means_the_same_labels_and_another_seed_others(spec: str) -> None
     assert torch.equal(LABELS, torch.arange(N) % K), "the labels given are left alone"
 
 
+def blobs(size: int = 900, far: float = 2.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pictures of three classes: 0 and 1 are alike, 2 is unlike both."""
+    labels = torch.arange(size) % 3
+    level = torch.tensor([0.0, 1.0, 1.0 + 4 * far])[labels]
+    drawn = torch.randn(size, 1, 12, 12, generator=torch.Generator().manual_seed(0))
+    return (100 + 8 * level[:, None, None, None] + 20 * drawn).clamp(0, 255).to(torch.uint8), labels
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.05, 0.4, 1.0])
+def test_confuse_makes_exactly_so_many_wrong(rate: float) -> None:
+    pictures, labels = blobs()
+    noise = inject(f"confuse:{rate}", labels, 3, 4, samples=pictures)
+    assert int(noise.flipped.sum()) == round(rate * len(labels))
+    assert torch.equal(noise.labels, inject(f"confuse:{rate}", labels, 3, 4, samples=pictures).labels)
+    if 0 < rate < 1:
+        assert not torch.equal(noise.labels, inject(f"confuse:{rate}", labels, 3, 5, samples=pictures).labels)
+
+
+def test_confuse_takes_what_is_hard_to_tell_and_calls_it_what_it_looks_like() -> None:
+    pictures, labels = blobs()
+    for samples in (pictures, pictures.float().mean((2, 3)), pictures.float().flatten(1)):
+        noise = inject("confuse:0.1", labels, 3, 0, samples=samples)
+        table = np.zeros((3, 3))
+        np.add.at(table, (labels[noise.flipped].numpy(), noise.labels[noise.flipped].numpy()), 1)
+        assert table[0, 1] + table[1, 0] > 0.9 * table.sum()
+    fewer, more = (inject(f"confuse:{rate}", labels, 3, 0, samples=pictures) for rate in (0.1, 0.3))
+    assert bool(more.flipped[fewer.flipped].all()) and torch.equal(more.labels[fewer.flipped], fewer.labels[fewer.flipped])
+
+
+def test_confuse_copes_with_what_no_model_can_learn() -> None:
+    flat, labels = torch.zeros(40, 3, 4, 4, dtype=torch.uint8), torch.arange(40) % 2
+    assert int(inject("confuse:0.5", labels, 4, 0, samples=flat).flipped.sum()) == 20  # two classes have no sample
+    far = torch.eye(2)[labels] * 1e6  # told apart beyond doubt
+    assert int(inject("confuse:1", labels, 2, 0, samples=far).flipped.sum()) == 40
+    with pytest.raises(UsageError, match="needs the pictures or vectors"):
+        inject("confuse:0.1", labels, 2, 0)
+
+
 @pytest.mark.parametrize(
     ("spec", "start"),
     [

@@ -9,7 +9,7 @@ import pytest
 from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.errors import ToolError
-from labelsieve.issues.policy import Decision, Policy
+from labelsieve.issues.policy import Decision
 from labelsieve.runs.apply import apply_run
 from runs.made_runs import made_run
 
@@ -68,7 +68,7 @@ def test_corrected_labels_keep_their_key_and_shape(tmp_path: Path) -> None:
     source = f"arrays:{tmp_path / 'set.npz'}"
     made_run(tmp_path / "run", source, list(found.ids), [str(label) for label in LABELS], {"00000": "2"})
     told = {"00000": Decision("relabel", None), "00001": Decision("drop", None)}
-    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), told)
+    apply_run(tmp_path / "run", tmp_path / "new.npz", told)
     with np.load(tmp_path / "new.npz") as new:
         assert new["train_labels"].tolist() == [[2], [2], [0], [1], [2]]
         assert np.array_equal(new["train_images"], PICTURES[[0, 2, 3, 4, 5]])

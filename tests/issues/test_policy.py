@@ -1,12 +1,12 @@
-"""Policies and decisions on rows made by hand."""
+"""Decisions on rows made by hand."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Decision, Policy, Verdict, read_decisions, verdicts
+from labelsieve.errors import ToolError
+from labelsieve.issues.policy import Decision, Verdict, read_decisions, verdicts
 
 CLASSES = ("cat", "dog", 'a, "b"\n')
 
@@ -30,70 +30,32 @@ def only(verdict: list[Verdict]) -> tuple[str | None, str]:
     return one.new, one.action
 
 
-@pytest.mark.parametrize(
-    ("action", "expected"),
-    [("relabel", ("dog", "relabel")), ("drop", (None, "drop")), ("review", ("cat", "keep")), ("keep", ("cat", "keep"))],
-)
-def test_without_thresholds_the_action_is_followed(action: str, expected: tuple[str | None, str]) -> None:
-    assert only(verdicts(columns({"action": action}), CLASSES, Policy())) == expected
-
-
-@pytest.mark.parametrize(
-    ("row", "policy", "expected"),
-    [
-        ({}, Policy(relabel_above=0.9), ("dog", "relabel")),
-        ({"suggested_confidence": 0.9}, Policy(relabel_above=0.9), ("cat", "keep")),  # above, not at
-        ({"is_label_issue": False}, Policy(relabel_above=0.9), ("cat", "keep")),
-        ({"action": "keep"}, Policy(relabel_above=0.9), ("dog", "relabel")),  # thresholds replace the action
-        ({}, Policy(drop_below=0.1), (None, "drop")),
-        ({"label_score": 0.1}, Policy(drop_below=0.1), ("cat", "keep")),  # below, not at
-        ({"is_label_issue": False}, Policy(drop_below=0.1), (None, "drop")),
-        ({}, Policy(0.9, 0.1), ("dog", "relabel")),  # relabelling comes first
-        ({"suggested_confidence": 0.5}, Policy(0.9, 0.1), (None, "drop")),
-        ({"suggested_confidence": 0.5, "label_score": 0.3}, Policy(0.9, 0.1), ("cat", "keep")),
-    ],
-)
-def test_thresholds(row: dict[str, Any], policy: Policy, expected: tuple[str | None, str]) -> None:
-    assert only(verdicts(columns(row), CLASSES, policy)) == expected
-
-
-@pytest.mark.parametrize(("above", "below"), [(1.5, None), (None, -0.1), (90, None)])
-def test_thresholds_are_shares(above: float | None, below: float | None) -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        Policy(above, below)
-
-
-def test_decisions_come_first_and_leave_the_rest_alone() -> None:
-    rows = columns({"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"})
+def test_what_nobody_decided_stays() -> None:
+    rows = columns({"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}, {"id": "e", "action": "drop"})
     told = {"a": Decision("keep", None), "b": Decision("relabel", CLASSES[2]), "c": Decision("relabel", None)}
-    found = verdicts(rows, CLASSES, Policy(), told)
+    found = verdicts(rows, CLASSES, told | {"d": Decision("drop", None)})
     assert [(one.new, one.action) for one in found] == [
         ("cat", "keep"),
         (CLASSES[2], "relabel"),
         ("dog", "relabel"),
+        (None, "drop"),
         ("cat", "keep"),
     ]
-    assert [one.new for one in verdicts(rows, CLASSES, Policy(), told, follow=True)] == ["cat", CLASSES[2], "dog", "dog"]
-    assert [one.new for one in verdicts(rows, CLASSES, Policy(), None, follow=False)] == ["cat"] * 4
-    with_policy = verdicts(rows, CLASSES, Policy(drop_below=0.1), told)
-    assert [one.new for one in with_policy] == ["cat", CLASSES[2], "dog", None]
-    assert with_policy[0].why == "decided by a person" and "below 0.1" in with_policy[3].why
+    assert found[1].why == "decided by a person" and found[4].why == "Because."
 
 
 def test_a_relabelling_to_the_same_label_is_none() -> None:
-    assert only(verdicts(columns({}), CLASSES, Policy(), {"a": Decision("relabel", "cat")})) == ("cat", "keep")
+    assert only(verdicts(columns({}), CLASSES, {"a": Decision("relabel", "cat")})) == ("cat", "keep")
 
 
 def test_misspelt_ids_labels_and_actions_are_named() -> None:
     rows = columns({"id": "sample-17"})
     with pytest.raises(ToolError, match='did you mean "sample-17"'):
-        verdicts(rows, CLASSES, Policy(), {"sample-71": Decision("drop", None)})
+        verdicts(rows, CLASSES, {"sample-71": Decision("drop", None)})
     with pytest.raises(ToolError, match='"dgo" is not one of 3 classes.*did you mean "dog"'):
-        verdicts(rows, CLASSES, Policy(), {"sample-17": Decision("relabel", "dgo")})
+        verdicts(rows, CLASSES, {"sample-17": Decision("relabel", "dgo")})
     with pytest.raises(ToolError, match='sample-17: keep means the given label "cat", and the row says "dog"; write relabel'):
-        verdicts(rows, CLASSES, Policy(), {"sample-17": Decision("keep", "dog")})
-    with pytest.raises(ToolError, match='unknown action "relable"'):
-        verdicts(columns({"action": "relable"}), CLASSES, Policy())
+        verdicts(rows, CLASSES, {"sample-17": Decision("keep", "dog")})
 
 
 def test_decisions_are_read_from_a_file(tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from labelsieve.issues.policy import Decision
+from labelsieve.issues.reading import read_issues
+from labelsieve.issues.rules import DROP, RELABEL
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.runs.config import Config, DataConfig, PicturesConfig
 from labelsieve.runs.folder import RunFolder
@@ -50,6 +53,13 @@ def made_run(
     folder.write_arrays(folder.scores, arrays)
     write_issues(folder, issues)
     return issues
+
+
+def as_advised(run: Path) -> dict[str, Decision]:
+    """Decisions that say of every label what the column `action` says."""
+    columns = read_issues(run / "issues.csv")
+    rows = zip(*(columns[name] for name in ("id", "action", "reason")))
+    return {name: Decision(action, None, why) for name, action, why in rows if action in (RELABEL, DROP)}
 
 
 def files_in(root: Path) -> dict[str, bytes]:

@@ -14,10 +14,13 @@ from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Decision, Policy
+from labelsieve.issues.policy import Decision
+from labelsieve.issues.reading import read_issues
 from labelsieve.runs import atomic
 from labelsieve.runs.apply import Applied, apply_run
-from runs.made_runs import files_in, made_run
+from labelsieve.runs.automatic import automatic
+from labelsieve.runs.folder import RunFolder
+from runs.made_runs import as_advised, files_in, made_run
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -49,7 +52,7 @@ def run(tmp_path: Path, tree: Path) -> Path:
 @pytest.mark.parametrize("put", ["hardlink", "symlink", "copy"])
 def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, put: str) -> None:
     before = files_in(tree)
-    done = apply_run(run, tmp_path / "new", Policy(), put=put)
+    done = apply_run(run, tmp_path / "new", as_advised(run), put=put)
     after = files_in(tmp_path / "new")
     moved = {
         "ant/0.png": "dog/0-from-ant.png",
@@ -65,14 +68,10 @@ def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, pu
     assert (new.stat().st_ino == (tree / "cat" / "0.png").stat().st_ino) == (put != "copy")
 
 
-def test_a_runs_cautions_are_said_where_its_say_alone_changes_labels(tmp_path: Path, run: Path) -> None:
-    """`apply` may come days after the training said them; what a person decided needs none."""
-    alone = apply_run(run, tmp_path / "alone", Policy())
-    assert any("15 samples are few" in words for words in alone.cautions)
-    decided = apply_run(run, tmp_path / "decided", Policy(), {"ant/0.png": Decision("relabel", "dog", "decided by anna")})
-    assert decided.actions["relabel"] == 1 and decided.cautions == ()
-    both = apply_run(run, tmp_path / "both", Policy(), {"ant/0.png": Decision("relabel", "dog", "so")}, follow=True)
-    assert both.cautions == alone.cautions
+def test_a_run_with_a_caution_vouches_for_nothing(tmp_path: Path, run: Path) -> None:
+    """It would relabel three labels, and was not trained to its end."""
+    with pytest.raises(ToolError, match="--auto is refused while a caution stands: Stopped after.*labelsieve review"):
+        automatic(RunFolder.open(run))
 
 
 @pytest.mark.parametrize("readable", [False, True])
@@ -86,7 +85,7 @@ def test_a_copy_that_fails_blames_the_side_that_failed(
     if not readable:
         monkeypatch.setattr(corrected_tree, "read_through", fail)
     with pytest.raises(ToolError) as caught:
-        apply_run(run, tmp_path / "new", Policy(), put="copy")
+        apply_run(run, tmp_path / "new", as_advised(run), put="copy")
     source, target = f"{tree}/", str(tmp_path / "new")
     assert str(caught.value).startswith(target if readable else source)
     assert (".png: this picture cannot be read (Input/output error)" in str(caught.value)) != readable
@@ -94,13 +93,13 @@ def test_a_copy_that_fails_blames_the_side_that_failed(
 
 
 def test_links_that_lead_elsewhere_come_with_the_command_that_reads_them(tmp_path: Path, run: Path) -> None:
-    notes = apply_run(run, tmp_path / "linked", Policy(), put="symlink").notes
+    notes = apply_run(run, tmp_path / "linked", as_advised(run), put="symlink").notes
     assert any(f"labelsieve train {tmp_path / 'linked'} --set pictures.outside=true --out RUN" in note for note in notes)
-    assert apply_run(run, tmp_path / "hard", Policy()).notes == ()
+    assert apply_run(run, tmp_path / "hard", as_advised(run)).notes == ()
 
 
 def test_changes_say_old_new_and_why(tmp_path: Path, run: Path) -> None:
-    rows = {row["id"]: row for row in changes(apply_run(run, tmp_path / "new", Policy()))}
+    rows = {row["id"]: row for row in changes(apply_run(run, tmp_path / "new", as_advised(run)))}
     assert set(rows) == {"ant/0.png", "bee/1.png", f"{ODD}/0.png", "cat/2.png"}
     assert (rows["bee/1.png"]["old"], rows["bee/1.png"]["new"], rows["bee/1.png"]["action"]) == ("bee", ODD, "relabel")
     assert (rows["cat/2.png"]["new"], rows["cat/2.png"]["action"]) == ("", "drop")
@@ -108,7 +107,7 @@ def test_changes_say_old_new_and_why(tmp_path: Path, run: Path) -> None:
 
 
 def test_the_new_folder_can_be_trained_on(tmp_path: Path, run: Path) -> None:
-    apply_run(run, tmp_path / "new", Policy())
+    apply_run(run, tmp_path / "new", as_advised(run))
     found = open_pictures(tmp_path / "new").collection.train
     labels = {name: found.classes[int(label)] for name, label in zip(found.ids, found.labels)}
     assert len(found) == 14 and labels["dog/0-from-ant.png"] == "dog"
@@ -120,7 +119,7 @@ def test_a_moved_picture_keeps_its_name_where_that_is_free(tmp_path: Path) -> No
         save(noise(hash(name) % 1000), tree / name)
     names = ["ant/deep/1.png", "bee/2.png", "bee/3.png", "ant/4.png"]
     made_run(tmp_path / "run", f"pictures:{tree}", names, ["ant", "bee", "bee", "ant"], {"ant/deep/1.png": "bee"})
-    apply_run(tmp_path / "run", tmp_path / "new", Policy())
+    apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run"))
     assert set(files_in(tmp_path / "new")) == {"bee/deep/1.png", "bee/2.png", "bee/3.png", "ant/4.png", "changes.csv"}
 
 
@@ -130,7 +129,7 @@ def test_splits_that_no_run_judges_come_along(tmp_path: Path) -> None:
     names = ["train/ant/0.png", "train/ant/1.png", "train/bee/0.png", "train/bee/1.png"]
     source = f"pictures:{tmp_path / 'source'}"
     made_run(tmp_path / "run", source, names, ["ant", "ant", "bee", "bee"], {"train/ant/0.png": "bee"})
-    done = apply_run(tmp_path / "run", tmp_path / "new", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run"))
     expected = {"train/ant/1.png", "train/bee/0.png", "train/bee/0-from-ant.png", "train/bee/1.png", "test/ant/0.png"}
     assert set(files_in(tmp_path / "new")) == expected | {"test/bee/0.png", "changes.csv"} and done.left == 6
     (note,) = done.notes
@@ -138,15 +137,15 @@ def test_splits_that_no_run_judges_come_along(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_read_is_not_counted_in_silence(tmp_path: Path, tree: Path, run: Path) -> None:
-    assert apply_run(run, tmp_path / "new", Policy()).notes == ()
+    assert apply_run(run, tmp_path / "new", as_advised(run)).notes == ()
     (tree / "ant" / "empty.png").write_bytes(b"")
-    done = apply_run(run, tmp_path / "again", Policy())
+    done = apply_run(run, tmp_path / "again", as_advised(run))
     assert done.left == len(files_in(tree)) - 1  # one is dropped
     assert done.notes == (
         "one of the pictures that are left the run did not judge (it was unreadable, held out or beyond --limit, or is new): "
         "as before",
     )
-    (note,) = apply_run(run, tmp_path / "as.csv", Policy()).notes
+    (note,) = apply_run(run, tmp_path / "as.csv", as_advised(run)).notes
     assert note.startswith("one picture is not in it, for the run did not judge it (")
 
 
@@ -156,14 +155,14 @@ def test_a_table_of_a_folder_says_how_many_pictures_it_does_not_have(tmp_path: P
     class_folders(tmp_path / "source" / "test", ("ant", "bee"), each=1, seed=50)
     names = ["train/ant/0.png", "train/bee/0.png"]
     made_run(tmp_path / "run", f"pictures:{tmp_path / 'source'}", names, ["ant", "bee"], {})
-    done = apply_run(tmp_path / "run", tmp_path / "new.csv", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "new.csv", as_advised(tmp_path / "run"))
     (note,) = done.notes
     assert done.left == 2 and note.startswith("4 pictures are not in it, for the run did not judge them (they were unreadable,")
 
 
 def test_pictures_gone_since_the_run_are_told(tmp_path: Path, tree: Path, run: Path) -> None:
     (tree / "dog" / "1.png").unlink()
-    done = apply_run(run, tmp_path / "new", Policy())
+    done = apply_run(run, tmp_path / "new", as_advised(run))
     assert any("one sample of the run is no longer in the source, such as dog/1.png" in note for note in done.notes)
 
 
@@ -173,7 +172,7 @@ def test_nothing_is_written_over_or_into_the_source(tmp_path: Path, tree: Path, 
     (tmp_path / "link").symlink_to(tree)
     before = files_in(tmp_path)
     with pytest.raises(UsageError, match="choose another --out"):
-        apply_run(run, tmp_path / place, Policy())
+        apply_run(run, tmp_path / place, as_advised(run))
     assert files_in(tmp_path) == before
 
 
@@ -181,26 +180,26 @@ def test_where_the_data_were_is_a_source_too(tmp_path: Path, tree: Path, run: Pa
     shutil.copytree(tree, tmp_path / "moved")
     for place in ("source/new", "moved/new"):
         with pytest.raises(UsageError, match="it lies inside the source"):
-            apply_run(run, tmp_path / place, Policy(), source=f"pictures:{tmp_path / 'moved'}")
+            apply_run(run, tmp_path / place, as_advised(run), source=f"pictures:{tmp_path / 'moved'}")
 
 
 def test_a_dangling_link_counts_as_something_that_exists(tmp_path: Path, run: Path) -> None:
     (tmp_path / "new").symlink_to(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="it exists"):
-        apply_run(run, tmp_path / "new", Policy())
+        apply_run(run, tmp_path / "new", as_advised(run))
 
 
 @pytest.mark.parametrize("name", ["labels.xlsx", "data.zip", "labels.JSON"])
 def test_no_folder_is_made_that_is_called_like_a_file(tmp_path: Path, run: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"name a folder, or a \.csv file"):
-        apply_run(run, tmp_path / name, Policy())
+        apply_run(run, tmp_path / name, as_advised(run))
     assert not (tmp_path / name).exists()
 
 
 def test_a_changes_file_beside_is_not_written_over(tmp_path: Path, run: Path) -> None:
     (tmp_path / "changes.csv").write_text("mine")
     with pytest.raises(UsageError, match="changes.csv: it exists"):
-        apply_run(run, tmp_path / "labels.csv", Policy())
+        apply_run(run, tmp_path / "labels.csv", as_advised(run))
     assert (tmp_path / "changes.csv").read_text() == "mine" and not (tmp_path / "labels.csv").exists()
 
 
@@ -209,7 +208,7 @@ def test_the_data_set_and_the_list_of_changes_need_two_names(tmp_path: Path, run
     (tmp_path / "link").symlink_to(tmp_path / "folder")
     for place in ("folder/changes.csv", "folder/../folder/changes.csv", "link/changes.csv"):
         with pytest.raises(UsageError, match="choose another --out"):
-            apply_run(run, tmp_path / place, Policy())
+            apply_run(run, tmp_path / place, as_advised(run))
     assert not list((tmp_path / "folder").iterdir())
 
 
@@ -220,7 +219,7 @@ def test_a_data_set_without_its_list_of_changes_is_not_left(tmp_path: Path, run:
     (tmp_path / "there").mkdir()
     monkeypatch.setattr(atomic, "write_new_text", full)
     with pytest.raises(ToolError, match="disk full"):
-        apply_run(run, tmp_path / "there" / "labels.csv", Policy())
+        apply_run(run, tmp_path / "there" / "labels.csv", as_advised(run))
     assert not list((tmp_path / "there").iterdir())
 
 
@@ -228,7 +227,7 @@ def test_a_folder_as_a_table_that_train_reads(tmp_path: Path, tree: Path, run: P
     """Above the pictures their paths start from the table; elsewhere it says which --root goes with it."""
     (tmp_path / "else").mkdir()
     for out, root in ((tmp_path / "above.csv", None), (tmp_path / "else" / "aside.csv", tree)):
-        done = apply_run(run, out, Policy())
+        done = apply_run(run, out, as_advised(run))
         options = PictureOptions(root=root)
         listing = list_pictures(recognise(out, options), options)
         assert len(listing.ids) == done.left == 14 and "ant/0.png" in list(listing.ids)
@@ -236,7 +235,7 @@ def test_a_folder_as_a_table_that_train_reads(tmp_path: Path, tree: Path, run: P
 
 
 def test_the_labels_alone(tmp_path: Path, run: Path) -> None:
-    done = apply_run(run, tmp_path / "labels.csv", Policy())
+    done = apply_run(run, tmp_path / "labels.csv", as_advised(run))
     with (tmp_path / "labels.csv").open(newline="") as file:
         rows = {row["id"]: row["label"] for row in csv.DictReader(file)}
     assert len(rows) == done.left == 14
@@ -245,7 +244,7 @@ def test_the_labels_alone(tmp_path: Path, run: Path) -> None:
 
 def test_decisions_decide(tmp_path: Path, run: Path) -> None:
     told = {"ant/0.png": Decision("keep", None), "dog/2.png": Decision("relabel", ODD), "bee/0.png": Decision("drop", None)}
-    done = apply_run(run, tmp_path / "new", Policy(), told)
+    done = apply_run(run, tmp_path / "new", told)
     found = set(files_in(tmp_path / "new"))
     assert {"ant/0.png", f"{ODD}/2-from-dog.png", "cat/2.png"} <= found and "bee/0.png" not in found
     assert {row["why"] for row in changes(done)} == {"decided by a person"}
@@ -258,21 +257,21 @@ def test_emptied_classes_and_made_noise_are_told(tmp_path: Path, tree: Path) -> 
     config = tmp_path / "run" / "config.yaml"
     config.write_text(config.read_text().replace("noise: none", "noise: sym:0.1"))
     told = {f"ant/{k}.png": Decision("drop", None) for k in range(3)}
-    done = apply_run(tmp_path / "run", tmp_path / "new", Policy(), told)
+    done = apply_run(tmp_path / "run", tmp_path / "new", told)
     assert any('no sample is left of "ant"' in note for note in done.notes)
     assert any("sym:0.1" in note for note in done.notes)
 
 
 def test_dropping_everything_writes_nothing(tmp_path: Path, run: Path) -> None:
     with pytest.raises(ToolError, match="no picture would be left"):
-        apply_run(run, tmp_path / "new", Policy(drop_below=1.0))
+        apply_run(run, tmp_path / "new", {name: Decision("drop", None) for name in read_issues(run / "issues.csv")["id"]})
     assert not (tmp_path / "new").exists() and not list(tmp_path.glob(".new*"))
 
 
 def test_a_run_without_issues_says_so(tmp_path: Path, run: Path) -> None:
     (run / "issues.csv").unlink()
     with pytest.raises(ToolError, match="labelsieve resume"):
-        apply_run(run, tmp_path / "new", Policy())
+        apply_run(run, tmp_path / "new", {})
 
 
 @pytest.mark.parametrize("form", ["tree", "csv of a tree", "csv", "folders of a csv", "npz", "parquet"])
@@ -281,7 +280,7 @@ def test_other_data_than_the_runs_are_refused(tmp_path: Path, form: str) -> None
     other, out = _other(tmp_path, form)
     made_run(tmp_path / "run", other, ["x", "y", "z"], ["ant", "bee", "ant"], {"x": "bee"})
     with pytest.raises(ToolError, match=r'none of the run\'s 3 samples is in it, the first of which is called "x"'):
-        apply_run(tmp_path / "run", tmp_path / "new" / out, Policy())
+        apply_run(tmp_path / "run", tmp_path / "new" / out, as_advised(tmp_path / "run"))
     assert not list(tmp_path.glob("new/**/*.*"))
 
 
@@ -304,6 +303,6 @@ def _other(home: Path, form: str) -> tuple[str, str]:
 
 
 def test_what_is_not_there_any_more_is_not_counted_as_corrected(tmp_path: Path, tree: Path, run: Path) -> None:
-    assert apply_run(run, tmp_path / "all", Policy()).actions["relabel"] == 3
+    assert apply_run(run, tmp_path / "all", as_advised(run)).actions["relabel"] == 3
     (tree / "ant" / "0.png").unlink()
-    assert apply_run(run, tmp_path / "new", Policy()).actions["relabel"] == 2
+    assert apply_run(run, tmp_path / "new", as_advised(run)).actions["relabel"] == 2

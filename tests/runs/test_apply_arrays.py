@@ -9,9 +9,9 @@ import pytest
 from labelsieve.data.arrays import load_arrays
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Decision, Policy
+from labelsieve.issues.policy import Decision
 from labelsieve.runs.apply import apply_run
-from runs.made_runs import made_run
+from runs.made_runs import as_advised, made_run
 
 
 @pytest.mark.parametrize("text", [True, False])
@@ -24,7 +24,7 @@ def test_arrays_become_arrays(tmp_path: Path, text: bool) -> None:
     made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", ids, given, {ids[0]: given[1]})
     before = (tmp_path / "data.npz").read_bytes()
     told = {ids[0]: Decision("relabel", None), ids[3]: Decision("drop", None)}
-    done = apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), told)
+    done = apply_run(tmp_path / "run", tmp_path / "new.npz", told)
     found = load_arrays(tmp_path / "new.npz")
     assert found.train.ids == ("00000", "00001", "00002", "00004", "00005") and done.left == 5
     assert [found.train.classes[int(label)] for label in found.train.labels] == [given[1], given[1], given[0], given[0], given[1]]
@@ -50,7 +50,7 @@ def test_labels_of_arrays_are_written_as_they_were(tmp_path: Path, labels: list[
     found = load_arrays(tmp_path / "data.npz").train
     given = [found.classes[code] for code in found.labels.tolist()]
     made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", list(found.ids), given, {"00000": given[2]})
-    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {"00000": Decision("relabel", None)})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", {"00000": Decision("relabel", None)})
     with np.load(tmp_path / "new.npz") as arrays:
         assert arrays["labels"].tolist() == corrected and arrays["labels"].dtype.kind == np.array(labels).dtype.kind
     again = load_arrays(tmp_path / "new.npz").train
@@ -61,7 +61,7 @@ def test_vectors_keep_their_keys(tmp_path: Path) -> None:
     vectors, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array(["x", "y", "x", "y"])
     np.savez(tmp_path / "v.npz", X=vectors, y=labels, ids=np.array(list("abcd")))
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", list("abcd"), labels.tolist(), {"b": "x"})
-    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(relabel_above=0.9))
+    apply_run(tmp_path / "run", tmp_path / "new.npz", as_advised(tmp_path / "run"))
     with np.load(tmp_path / "new.npz") as arrays:
         assert arrays["y"].tolist() == ["x", "x", "x", "y"] and np.array_equal(arrays["X"], vectors)
 
@@ -74,7 +74,7 @@ def test_every_array_by_row_loses_the_dropped_rows_and_the_rest_stays(tmp_path: 
     np.savez(tmp_path / "v.npz", features=vectors, labels=labels, classes=classes, **others, **held)  # type: ignore[arg-type]
     ids = [f"{row:05d}" for row in range(4)]
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", ids, list("wxyz"), {})
-    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), {ids[1]: Decision("drop", None)})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", {ids[1]: Decision("drop", None)})
     with np.load(tmp_path / "new.npz") as arrays:
         for key, values in ({"features": vectors, "labels": labels} | others).items():
             stays = key in ("version", "scale")
@@ -90,12 +90,12 @@ def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None
     data = load_digits(None).train
     given = [data.classes[int(label)] for label in data.labels]
     made_run(tmp_path / "run", "digits", data.ids, given, {data.ids[5]: "0" if given[5] != "0" else "1"})
-    apply_run(tmp_path / "run", tmp_path / "new" / "digits.npz", Policy())
+    apply_run(tmp_path / "run", tmp_path / "new" / "digits.npz", as_advised(tmp_path / "run"))
     found = load_arrays(tmp_path / "new" / "digits.npz")
     assert found.train.ids == data.ids and found.test is not None and not found.mirror
     assert int((found.train.labels != data.labels).sum()) == 1
     with pytest.raises(UsageError, match=r"\.csv or \.npz"):
-        apply_run(tmp_path / "run", tmp_path / "folder", Policy())
+        apply_run(tmp_path / "run", tmp_path / "folder", as_advised(tmp_path / "run"))
 
 
 @pytest.mark.parametrize("kind", ["arrays", "embeddings", "digits"])
@@ -112,7 +112,7 @@ def test_a_list_of_labels_says_how_many_rows_are_not_in_it(kind: str, tmp_path: 
     ids = data.ids if kind == "digits" else [f"{row:05d}" for row in range(50)]
     given = [data.classes[int(label)] for label in data.labels]
     made_run(tmp_path / "run", source, ids[:40], given[:40], {})
-    done = apply_run(tmp_path / "run", tmp_path / "new" / "labels.csv", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "new" / "labels.csv", as_advised(tmp_path / "run"))
     (note,) = done.notes
     assert done.left == 40
     assert note == (
@@ -120,18 +120,18 @@ def test_a_list_of_labels_says_how_many_rows_are_not_in_it(kind: str, tmp_path: 
         f"--limit, or are new)"
     )
     made_run(tmp_path / "whole", source, ids, given[: len(ids)], {})
-    assert apply_run(tmp_path / "whole", tmp_path / "all" / "labels.csv", Policy()).notes == ()
+    assert apply_run(tmp_path / "whole", tmp_path / "all" / "labels.csv", as_advised(tmp_path / "whole")).notes == ()
 
 
 def test_a_list_of_labels_is_written_without_the_data(tmp_path: Path) -> None:
     """It needs none of them; that rows beyond it were not counted is said where there may be some."""
     made_run(tmp_path / "run", f"cifar10:{tmp_path / 'gone'}", ["a", "b"], ["x", "y"], {})
-    done = apply_run(tmp_path / "run", tmp_path / "one" / "labels.csv", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "one" / "labels.csv", as_advised(tmp_path / "run"))
     (note,) = done.notes
     assert note.startswith("rows that the run did not judge are not in it, and were not counted: ") and "gone" in note
     assert (tmp_path / "one" / "labels.csv").read_text() == "id,label\na,x\nb,y\n"
     made_run(tmp_path / "fit", MEMORY, ["a", "b"], ["x", "y"], {})
-    assert apply_run(tmp_path / "fit", tmp_path / "two" / "labels.csv", Policy()).notes == ()
+    assert apply_run(tmp_path / "fit", tmp_path / "two" / "labels.csv", as_advised(tmp_path / "fit")).notes == ()
 
 
 def test_rows_beyond_a_limit_are_not_counted_in_silence(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_rows_beyond_a_limit_are_not_counted_in_silence(tmp_path: Path) -> None:
     data = load_digits(None).train
     given = [data.classes[int(label)] for label in data.labels[:40]]
     made_run(tmp_path / "run", "digits", data.ids[:40], given, {})
-    done = apply_run(tmp_path / "run", tmp_path / "new" / "digits.npz", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "new" / "digits.npz", as_advised(tmp_path / "run"))
     (note,) = done.notes
     assert done.left == len(data) and note.startswith(f"{len(data) - 40:,} of the rows that are left the run did not judge")
 
@@ -151,11 +151,11 @@ def test_labels_of_arrays_that_were_corrected_since_the_run_stay(tmp_path: Path)
     ids = [f"{row:05d}" for row in range(4)]
     made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", ids, ["cat", "dog"] * 2, {ids[0]: "dog"})
     np.savez(tmp_path / "data.npz", labels=np.array([0, 0, 0, 1]), **arrays)
-    done = apply_run(tmp_path / "run", tmp_path / "new.npz", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "new.npz", as_advised(tmp_path / "run"))
     with np.load(tmp_path / "new.npz") as found:
         assert found["labels"].tolist() == [1, 0, 0, 1]
     assert any("one label is as in the source, such as that of 00001" in note for note in done.notes)
-    listed = apply_run(tmp_path / "run", tmp_path / "list" / "labels.csv", Policy())
+    listed = apply_run(tmp_path / "run", tmp_path / "list" / "labels.csv", as_advised(tmp_path / "run"))
     rows = (tmp_path / "list" / "labels.csv").read_text().split()
     assert rows == ["id,label", "00000,dog", "00001,cat", "00002,cat", "00003,dog"]
     assert any("one label is as in the source, such as that of 00001" in note for note in listed.notes)
@@ -169,11 +169,11 @@ def test_rows_deleted_from_arrays_move_no_correction_to_another_row(tmp_path: Pa
     made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", ids, labels.tolist(), {ids[2]: "dog"})
     np.savez(tmp_path / "data.npz", **{key: values[1:] for key, values in arrays.items()})
     if named:
-        done = apply_run(tmp_path / "run", tmp_path / "new.npz", Policy())
+        done = apply_run(tmp_path / "run", tmp_path / "new.npz", as_advised(tmp_path / "run"))
         with np.load(tmp_path / "new.npz") as found:
             assert found["labels"].tolist() == ["dog", "dog", "dog"] and found["ids"].tolist() == ids[1:]
         assert any("one sample of the run is no longer in the source, such as 00000" in note for note in done.notes)
     else:
         with pytest.raises(ToolError, match=r"it has 3 rows, and the run had more, such as 00003; without `ids`"):
-            apply_run(tmp_path / "run", tmp_path / "new.npz", Policy())
+            apply_run(tmp_path / "run", tmp_path / "new.npz", as_advised(tmp_path / "run"))
         assert not (tmp_path / "new.npz").exists()

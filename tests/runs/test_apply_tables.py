@@ -11,9 +11,9 @@ import pytest
 from data.pictures.made import noise, save
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.errors import UsageError
-from labelsieve.issues.policy import Decision, Policy
+from labelsieve.issues.policy import Decision
 from labelsieve.runs.apply import apply_run
-from runs.made_runs import files_in, made_run
+from runs.made_runs import as_advised, files_in, made_run
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -65,7 +65,7 @@ def test_a_table_keeps_its_columns_and_types(tmp_path: Path, suffix: str, labels
     file = manifest(tmp_path, suffix, labels)
     before, old = file.read_bytes(), rows_of(file)
     told = {"pictures/4.png": Decision("drop", None), "pictures/1.png": Decision("relabel", None)}
-    done = apply_run(tmp_path / "run", tmp_path / "data" / f"new{suffix}", Policy(), told)
+    done = apply_run(tmp_path / "run", tmp_path / "data" / f"new{suffix}", told)
     expected = [row | ({"label": old[0]["label"]} if k == 1 else {}) for k, row in enumerate(old) if k != 4]
     assert rows_of(done.out) == expected and done.left == 5
     assert [type(row["label"]) for row in rows_of(done.out)] == [type(row["label"]) for row in expected]
@@ -76,7 +76,7 @@ def test_a_table_keeps_its_columns_and_types(tmp_path: Path, suffix: str, labels
 
 def test_a_table_in_another_folder_names_its_pictures_in_full(tmp_path: Path) -> None:
     file = manifest(tmp_path, ".csv", ("cat", "dog"))
-    done = apply_run(tmp_path / "run", tmp_path / "elsewhere" / "new.csv", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "elsewhere" / "new.csv", as_advised(tmp_path / "run"))
     assert all(Path(row["path"]).is_file() and os.path.isabs(row["path"]) for row in rows_of(done.out))  # noqa: PTH117
     assert any("absolute" in note for note in done.notes)
     assert rows_of(file)[0]["path"] == "pictures/0.png"
@@ -85,10 +85,10 @@ def test_a_table_in_another_folder_names_its_pictures_in_full(tmp_path: Path) ->
 def test_a_table_wants_its_own_suffix_and_is_never_written_over(tmp_path: Path) -> None:
     file = manifest(tmp_path, ".csv", ("cat", "dog"))
     with pytest.raises(UsageError, match=r"name a \.csv file; or a folder"):
-        apply_run(tmp_path / "run", tmp_path / "new.parquet", Policy())
+        apply_run(tmp_path / "run", tmp_path / "new.parquet", as_advised(tmp_path / "run"))
     before = file.read_bytes()
     with pytest.raises(UsageError, match="it exists"):
-        apply_run(tmp_path / "run", file, Policy())
+        apply_run(tmp_path / "run", file, as_advised(tmp_path / "run"))
     assert file.read_bytes() == before
 
 
@@ -105,7 +105,7 @@ def test_a_tables_pictures_as_class_folders(tmp_path: Path) -> None:
     ids, given = [f"k{k}" for k in range(6)], [row["label"] for row in rows[:6]]
     made_run(tmp_path / "run", f"pictures:{file}", ids, given, {"k3": "cat"})
     (tmp_path / "gone.png").unlink()
-    done = apply_run(tmp_path / "run", tmp_path / "new", Policy(), {"k4": Decision("drop", None)}, "copy", follow=True)
+    done = apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run") | {"k4": Decision("drop", None)}, "copy")
     after = files_in(tmp_path / "new")
     assert set(after) == {
         "changes.csv",
@@ -119,7 +119,7 @@ def test_a_tables_pictures_as_class_folders(tmp_path: Path) -> None:
 def test_a_class_that_no_folder_can_be_called_is_named_beforehand(tmp_path: Path) -> None:
     manifest(tmp_path, ".csv", ("cat/small", "dog"))
     with pytest.raises(UsageError, match=r'no folder can be called "cat/small"; name a \.csv file'):
-        apply_run(tmp_path / "run", tmp_path / "new", Policy())
+        apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run"))
     assert not (tmp_path / "new").exists()
 
 
@@ -129,7 +129,7 @@ def test_semicolons_byte_order_marks_and_line_ends_stay(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     file.write_bytes('\ufeffpath;label;more\r\n0.png;é;"a;b"\r\n1.png;o;\r\n2.png;é;c\r\n3.png;o;d\r\n'.encode())
     made_run(tmp_path / "run", f"pictures:{file}", [f"{k}.png" for k in range(4)], ["é", "o", "é", "o"], {"1.png": "é"})
-    apply_run(tmp_path / "run", tmp_path / "new.csv", Policy())
+    apply_run(tmp_path / "run", tmp_path / "new.csv", as_advised(tmp_path / "run"))
     expected = '\ufeffpath;label;more\r\n0.png;é;"a;b"\r\n1.png;é;\r\n2.png;é;c\r\n3.png;o;d\r\n'.encode()
     assert (tmp_path / "new.csv").read_bytes() == expected
 
@@ -139,7 +139,7 @@ def test_a_table_with_spaces_before_its_paths(tmp_path: Path) -> None:
         save(noise(k), tmp_path / f"{k}.png")
     (tmp_path / "t.csv").write_text("label, path\na, 0.png\nb, 1.png\na, 2.png\n")
     made_run(tmp_path / "run", f"pictures:{tmp_path / 't.csv'}", ["0.png", "1.png", "2.png"], list("aba"), {"2.png": "b"})
-    apply_run(tmp_path / "run", tmp_path / "else" / "new.csv", Policy())
+    apply_run(tmp_path / "run", tmp_path / "else" / "new.csv", as_advised(tmp_path / "run"))
     with (tmp_path / "else" / "new.csv").open() as file:
         assert list(csv.reader(file))[1:] == [[label, str(tmp_path / f"{k}.png")] for k, label in enumerate("abb")]
 
@@ -152,7 +152,7 @@ def test_an_imagefolder_gets_new_metadata(tmp_path: Path) -> None:
     ids = [f"train/{k}.png" for k in range(4)]
     made_run(tmp_path / "run", f"pictures:{source}", ids, list("abab"), {ids[1]: "a"})
     told = {ids[1]: Decision("relabel", "a"), ids[2]: Decision("drop", None)}
-    apply_run(tmp_path / "run", tmp_path / "new", Policy(), told)
+    apply_run(tmp_path / "run", tmp_path / "new", told)
     assert [(row["file_name"], row["label"]) for row in rows_of(tmp_path / "new" / "train" / "metadata.csv")] == [
         ("0.png", "a"),
         ("1.png", "a"),
@@ -163,11 +163,11 @@ def test_an_imagefolder_gets_new_metadata(tmp_path: Path) -> None:
 
 def test_rows_that_the_run_did_not_judge_are_told(tmp_path: Path) -> None:
     file = manifest(tmp_path, ".csv", ("ant", "bee"))
-    assert apply_run(tmp_path / "run", tmp_path / "data" / "new.csv", Policy()).notes == ()
+    assert apply_run(tmp_path / "run", tmp_path / "data" / "new.csv", as_advised(tmp_path / "run")).notes == ()
     save(noise(9), tmp_path / "data" / "pictures" / "9.png")
     file.write_text(file.read_text() + "x,pictures/9.png,ant\n")
     (tmp_path / "data" / "changes.csv").unlink()
-    done = apply_run(tmp_path / "run", tmp_path / "data" / "newer.csv", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "data" / "newer.csv", as_advised(tmp_path / "run"))
     (note,) = done.notes
     assert done.left == 7 and note.startswith("one of the rows that are left the run did not judge (it was unreadable,")
 
@@ -183,7 +183,7 @@ def test_labels_that_were_corrected_in_the_source_since_the_run_stay(tmp_path: P
         rows[k]["label"] = label
     table_file(file, rows)
     said = {"pictures/5.png": Decision("keep", None), "pictures/1.png": Decision("relabel", "cat")}
-    done = apply_run(tmp_path / "run", tmp_path / "new" / out, Policy(), said)
+    done = apply_run(tmp_path / "run", tmp_path / "new" / out, said)
     expected = ["dog", "cat", "fox", "dog", "cat", "dog"]
     if out == "tree":
         found = {path.stem: path.parent.name for path in (tmp_path / "new" / out).rglob("*.png")}
@@ -200,7 +200,7 @@ def test_labels_of_made_noise_are_not_taken_for_edits(tmp_path: Path) -> None:
     config = tmp_path / "run" / "config.yaml"
     config.write_text(config.read_text().replace("noise: none", "noise: sym:0.5"))
     table_file(file, [row | {"label": "cat"} for row in rows_of(file)])
-    done = apply_run(tmp_path / "run", tmp_path / "new.csv", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "new.csv", as_advised(tmp_path / "run"))
     assert [row["label"] for row in rows_of(tmp_path / "new.csv")] == ["cat", "cat", "cat", "dog", "cat", "dog"]
     assert not any("changed since the run" in note for note in done.notes)
 
@@ -209,7 +209,7 @@ def test_labels_of_made_noise_are_not_taken_for_edits(tmp_path: Path) -> None:
 def test_rows_that_are_gone_from_a_table_are_told(tmp_path: Path, kind: str, out: str) -> None:
     file = manifest(tmp_path, kind, ("cat", "dog"))
     table_file(file, rows_of(file)[2:])
-    done = apply_run(tmp_path / "run", tmp_path / "new" / out, Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "new" / out, as_advised(tmp_path / "run"))
     assert done.left == len(rows_of(tmp_path / "new" / out)) == 4
     assert any("2 samples of the run are no longer in the source, such as pictures/0.png" in note for note in done.notes)
     assert not any("did not judge" in note for note in done.notes)

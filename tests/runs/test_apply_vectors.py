@@ -13,12 +13,12 @@ from labelsieve.data.embeddings import measured_vectors, read_embeddings
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.errors import ToolError
-from labelsieve.issues.policy import Decision, Policy
+from labelsieve.issues.policy import Decision
 from labelsieve.runs.apply import apply_run
 from labelsieve.runs.config import PicturesConfig, override
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import Carried, Round
-from runs.made_runs import made_run
+from runs.made_runs import as_advised, made_run
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 4))
 LABELS = ["b", "a", "b", "a", "b", "a"]
@@ -32,7 +32,7 @@ def test_parquet_rows_go_by_number_whatever_the_columns_are_called(more: dict[st
     pq.write_table(pa.table({"emb": VECTORS.tolist(), "label": LABELS} | more), source)
     assert read_embeddings(source, PictureOptions(image_column="emb")).collection.train.ids == tuple(NUMBERS)
     made_run(tmp_path / "run", f"embeddings:{source}", NUMBERS, LABELS, {}, pictures=PicturesConfig(image_column="emb"))
-    done = apply_run(tmp_path / "run", tmp_path / "new.parquet", Policy(), DECIDED)
+    done = apply_run(tmp_path / "run", tmp_path / "new.parquet", DECIDED)
     found = pq.read_table(tmp_path / "new.parquet")
     assert done.left == 5 and found["label"].to_pylist() == ["b", "b", "b", "a", "a"]
     assert found.column_names == ["emb", "label", *more]
@@ -55,7 +55,7 @@ def test_rows_without_a_label_are_left_out_where_that_is_asked_for(tmp_path: Pat
     ids, source = [*NUMBERS[:2], *NUMBERS[3:]], f"embeddings:{tmp_path / 'v.npz'}"
     chosen = PicturesConfig(skip_unlabelled=True)
     made_run(tmp_path / "run", source, ids, [*LABELS[:2], *LABELS[3:]], {}, pictures=chosen)
-    apply_run(tmp_path / "run", tmp_path / "new.npz", Policy(), DECIDED)
+    apply_run(tmp_path / "run", tmp_path / "new.npz", DECIDED)
     new = np.load(tmp_path / "new.npz")
     assert new["spare"].tolist() == [0, 1, 3, 5] and new["y"].tolist() == ["b", "b", "a", "a"] and len(new["X"]) == 4
 
@@ -88,7 +88,7 @@ def test_the_table_of_an_npy_file_is_written_with_its_splits(suffix: str, tmp_pa
     train = [row for row, split in zip(NUMBERS, splits) if split == "train"]
     given = [label for label, split in zip(LABELS, splits) if split == "train"]
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", train, given, {}, pictures=chosen)
-    done = apply_run(tmp_path / "run", new, Policy(), DECIDED)
+    done = apply_run(tmp_path / "run", new, DECIDED)
     assert done.left == 5 and f"pictures.labels_file={new}" in done.notes[0] and "skip_unlabelled=true" in done.notes[0]
     assert done.notes[1].startswith("one of the rows that are left the run did not judge (it was")  # the test row
     found = read_embeddings(tmp_path / "v.npy", PictureOptions(labels_file=new, skip_unlabelled=True)).collection
@@ -105,7 +105,7 @@ def test_what_an_earlier_round_dropped_has_no_label_in_the_table_of_an_npy_file_
     folder = RunFolder(tmp_path / "run")
     folder.round.write_text(Round(2, "first", (), (Carried(told, 1, LABELS[0]),)).text())
     folder.write_config(override(folder.read_config(), {"data.decisions": "first"}))
-    done = apply_run(tmp_path / "run", tmp_path / "out" / "labels.csv", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "out" / "labels.csv", as_advised(tmp_path / "run"))
     assert done.actions["drop"] == 1 and done.left == 5
     assert done.notes[0].startswith("1 dropped row has no label") and "skip_unlabelled=true" in done.notes[0]
 
@@ -117,5 +117,5 @@ def test_a_table_of_other_labels_is_refused(tmp_path: Path) -> None:
     chosen = PicturesConfig(labels_file=str(tmp_path / "labels.csv"))
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", ["a", "b"], LABELS[:2], {"a": LABELS[-1]}, pictures=chosen)
     with pytest.raises(ToolError, match="none of the run's 2 samples is in it"):
-        apply_run(tmp_path / "run", tmp_path / "out" / "labels.csv", Policy())
+        apply_run(tmp_path / "run", tmp_path / "out" / "labels.csv", as_advised(tmp_path / "run"))
     assert not (tmp_path / "out" / "labels.csv").exists()

@@ -8,10 +8,9 @@ import pytest
 from data.pictures.made import class_folders
 from labelsieve.errors import ToolError
 from labelsieve.exports.export import export_run
-from labelsieve.issues.policy import Policy
 from labelsieve.runs import atomic
 from labelsieve.runs.apply import apply_run
-from runs.made_runs import files_in, made_run
+from runs.made_runs import as_advised, files_in, made_run
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -58,7 +57,7 @@ def test_a_class_never_leads_out_of_the_new_folder(tmp_path: Path, tree: Path, l
         (run / "config.yaml").write_text(text.replace(f"pictures:{tree}", f"pictures:{tree / 't.csv'}"))
     before = files_in(tmp_path)
     with pytest.raises(ToolError, match="no folder can be called"):
-        apply_run(run, tmp_path / "sub" / "new", Policy(), put="copy")
+        apply_run(run, tmp_path / "sub" / "new", as_advised(run), put="copy")
     assert files_in(tmp_path) == before
 
 

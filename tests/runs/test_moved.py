@@ -12,7 +12,6 @@ from cli.own import folder
 from labelsieve.data.pictures import pool
 from labelsieve.errors import ToolError
 from labelsieve.exports.export import export_run
-from labelsieve.issues.policy import Policy
 from labelsieve.review.opening import open_review
 from labelsieve.runs.apply import apply_run
 from labelsieve.runs.config import Config, DataConfig, TrainingConfig
@@ -22,6 +21,7 @@ from labelsieve.runs.moved import moved_to
 from labelsieve.runs.reporting import run_report
 from labelsieve.runs.resolve import resolve_next
 from labelsieve.runs.train import begin, drive, take_up
+from runs.made_runs import as_advised
 from runs.tiny import contents, tiny_config
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -78,17 +78,17 @@ def test_a_run_is_resumed_and_ends_as_it_would_have(before: Path, moved: str, tm
 
 
 def test_corrected_tables_name_pictures_that_are_there(before: Path, moved: str, tmp_path: Path) -> None:
-    apply_run(before / "done", tmp_path / "out" / "new.csv", Policy(), source=moved)
+    apply_run(before / "done", tmp_path / "out" / "new.csv", as_advised(before / "done"), source=moved)
     rows = (tmp_path / "out" / "new.csv").read_text().splitlines()[1:]
     assert rows and all(Path(row.split(",")[0]).is_file() for row in rows)
     with pytest.raises(ToolError, match=r"say where they are now with --data"):
-        apply_run(before / "done", tmp_path / "other" / "new.csv", Policy())
+        apply_run(before / "done", tmp_path / "other" / "new.csv", as_advised(before / "done"))
 
 
 def test_a_root_that_is_nowhere_is_told_before_dead_paths_are_written(before: Path, moved: str, tmp_path: Path) -> None:
     (tmp_path / "now" / "pictures").rename(tmp_path / "somewhere")
     with pytest.raises(ToolError, match=r"pictures/train: the folder that the paths of .*labels\.csv start from"):
-        apply_run(before / "done", tmp_path / "out" / "new.csv", Policy(), source=moved)
+        apply_run(before / "done", tmp_path / "out" / "new.csv", as_advised(before / "done"), source=moved)
     assert not (tmp_path / "out").exists()
 
 

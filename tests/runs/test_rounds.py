@@ -13,7 +13,7 @@ from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.exports.decisions import import_decisions
 from labelsieve.issues.estimate import BY_THE_RUN
-from labelsieve.issues.policy import Policy, read_decisions
+from labelsieve.issues.policy import read_decisions
 from labelsieve.report.markup import escape
 from labelsieve.report.run import run_page
 from labelsieve.runs.apply import apply_run, logged
@@ -131,14 +131,14 @@ def test_a_file_meets_what_an_earlier_round_dropped(tmp_path: Path, chain: Path)
     file.write_text("id,action\n00006,drop\n00010,keep\n")
     assert import_decisions(third, file, "eve", now) == (1, 2)
     told = read_decisions(file)
-    assert "00006" in apply_run(third, tmp_path / "again.npz", Policy(), told).changes.read_text()
+    assert "00006" in apply_run(third, tmp_path / "again.npz", told).changes.read_text()
     for action in ("keep", "clear", ""):
         file.write_text(f"id,action,label\n00006,{action},{'' if action else '0'}\n")
         with pytest.raises(ToolError, match='row 1: "00006" was dropped in an earlier round') as refused:
             import_decisions(third, file, "eve", now)
         assert str(chain / "first") in str(refused.value) and "did you mean" not in str(refused.value)
     with pytest.raises(ToolError, match='"00006" was dropped in an earlier round'):
-        apply_run(third, tmp_path / "other" / "again.npz", Policy(), read_decisions(file))
+        apply_run(third, tmp_path / "other" / "again.npz", read_decisions(file))
 
 
 def test_a_file_that_undoes_a_change_does_so_once(tmp_path: Path, chain: Path) -> None:
@@ -251,12 +251,12 @@ def test_conflicts_are_refused_or_settled_as_told(tmp_path: Path, first: Path) -
 
 def test_apply_follows_the_log_and_the_rounds_before(tmp_path: Path, chain: Path) -> None:
     given = {name: row["given_label"] for name, row in rows_of(chain / "first").items()}
-    done = apply_run(chain / "first", tmp_path / "1" / "labels.csv", Policy(), logged(chain / "first", "refuse"))
+    done = apply_run(chain / "first", tmp_path / "1" / "labels.csv", logged(chain / "first", "refuse"))
     wanted = {name: label for name, label in given.items() if name != "00006"} | {"00003": "0", "00004": "2", "00005": "2"}
     assert labels_in(done.out) == wanted and done.left == 47
-    again = apply_run(chain / "second", tmp_path / "2" / "labels.csv", Policy(), logged(chain / "second", "refuse"))
+    again = apply_run(chain / "second", tmp_path / "2" / "labels.csv", logged(chain / "second", "refuse"))
     assert labels_in(again.out) == wanted | {"00009": "1", "00003": given["00003"]}
-    arrays = apply_run(chain / "second", tmp_path / "2n" / "data.npz", Policy(), logged(chain / "second", "refuse"))
+    arrays = apply_run(chain / "second", tmp_path / "2n" / "data.npz", logged(chain / "second", "refuse"))
     with np.load(arrays.out) as found:  # made from the source, where 00006 still is
         assert "00006" not in found["ids"].tolist() and len(found["ids"]) == 47
     with again.changes.open(newline="") as file:
@@ -272,15 +272,10 @@ def labels_in(path: Path) -> dict[str, str]:
         return {row["id"]: row["label"] for row in csv.DictReader(file)}
 
 
-def test_apply_leaves_or_follows_what_is_undecided(tmp_path: Path, first: Path) -> None:
+def test_apply_leaves_what_is_undecided(tmp_path: Path, first: Path) -> None:
     decide(first, {"00003": ("unsure", None)})
-    told = logged(first, "refuse")
-    kept = apply_run(first, tmp_path / "a" / "labels.csv", Policy(), told)
+    kept = apply_run(first, tmp_path / "a" / "labels.csv", logged(first, "refuse"))
     assert kept.actions["relabel"] == kept.actions["drop"] == 0
-    followed = apply_run(first, tmp_path / "b" / "labels.csv", Policy(), told, follow=True)
-    alone = apply_run(first, tmp_path / "c" / "labels.csv", Policy())
-    row = rows_of(first)["00003"]
-    assert labels_in(followed.out) == labels_in(alone.out) | {"00003": row["given_label"]}
 
 
 def test_round_json_holds_who_and_when(chain: Path) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import UsageError
-from labelsieve.issues.policy import Policy, verdicts
+from labelsieve.issues.policy import verdicts
+from labelsieve.runs.automatic import sure_corrections
 from labelsieve.runs.config import Config
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
@@ -29,7 +30,7 @@ WHO = "script"
 class Outcome:
     """Of one plan and seed. `found` counts decisions that corrected a wrong label; what is left is counted over all samples.
 
-    `left_suggested` and `dropped`: what `apply --decisions --undecided suggested` would leave, by the last run's suggestions.
+    `left_suggested` and `dropped`: what `apply --auto` would leave, were it not for cautions, by the last run's suggestions.
     """
 
     plan: str
@@ -98,7 +99,7 @@ def outcome(first: Run, last: Run, plan: str, trainings: int, seconds: float) ->
     wrong, left = wrong_of(first), wrong_of(last)
     found = read_findings(last.folder)
     true = dict(zip(last.rows.data.ids, _true_names(last)))
-    said = verdicts(found.columns, found.classes, Policy(), {}, follow=True)
+    said = verdicts(found.columns, found.classes, sure_corrections(found))
     accuracies = [record["accuracy"]["both"] for record in last.metrics if "accuracy" in record]
     return Outcome(
         plan=plan,

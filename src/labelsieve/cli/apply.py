@@ -1,4 +1,4 @@
-"""`labelsieve apply RUN --out DIR|FILE`: the corrected data set, by policy or by people's decisions."""
+"""`labelsieve apply RUN --out DIR|FILE`: the corrected data set, by what people decided."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,28 +27,21 @@ def apply(
             "are picture files, path."
         ),
     ] = None,
-    relabel_above: Annotated[
-        float | None,
-        typer.Option(
-            help="Give an issue its suggested label where suggested_confidence is above this. Then `action` is not used."
-        ),
-    ] = None,
-    drop_below: Annotated[
-        float | None,
-        typer.Option(help="Drop what is not relabelled and has a label_score below this. Then `action` is not used."),
-    ] = None,
     decisions: Annotated[
         str | None,
         typer.Option(
             metavar="[FILE]",
-            help="What people decided: in the run's own log, or in a CSV with id, action (keep, accept, relabel, drop, unsure) "
-            "and label. It comes before the thresholds.",
+            help="What people decided: in the run's own log (the default), or in a CSV with id, action (keep, accept, relabel, "
+            "drop, unsure) and label.",
         ),
     ] = None,
-    undecided: Annotated[
-        str | None,
-        typer.Option(help="With --decisions, labels that nobody decided on: keep (the default), or suggested: as `action` says."),
-    ] = None,
+    auto: Annotated[
+        bool,
+        typer.Option(
+            "--auto",
+            help="Where nobody decided, take the corrections that the run vouches for. Refused while the run has a caution.",
+        ),
+    ] = False,
     on_conflict: Annotated[
         str | None,
         typer.Option(help="Where reviewers disagree: refuse (the default), latest (the later one counts) or undecided."),
@@ -57,37 +50,33 @@ def apply(
     symlink: Annotated[bool, typer.Option("--symlink", help="Use symbolic links instead of hard links.")] = False,
     data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
 ) -> None:
-    """Write RUN's data again with corrected labels. The original stays as it is; changes.csv says what changed and why."""
+    """Write RUN's data again as people decided. The original stays as it is; changes.csv says what changed and why."""
     from labelsieve.data.sources import source_at
     from labelsieve.decisions.settling import REFUSE
-    from labelsieve.errors import UsageError, suggest
-    from labelsieve.issues.policy import Policy, read_decisions
-    from labelsieve.runs.apply import apply_run, logged
+    from labelsieve.errors import UsageError
+    from labelsieve.issues.policy import read_decisions
+    from labelsieve.runs.apply import apply_run, check_decided, logged
+    from labelsieve.runs.automatic import automatic
+    from labelsieve.runs.folder import RunFolder
     from labelsieve.terminal.console import console
 
     if out is None:
         raise UsageError("no place is named; add --out DIR or --out FILE")
     if copy and symlink:
         raise UsageError("--copy and --symlink exclude each other; give one")
-    if undecided not in (None, "keep", "suggested"):
-        raise UsageError(f'--undecided "{undecided}"{suggest(str(undecided), ("keep", "suggested"))}; use keep or suggested')
-    if undecided and decisions is None:
-        raise UsageError("--undecided goes with --decisions; without decisions the column `action` is followed anyway")
     file = Path(decisions or run).expanduser()
-    if on_conflict is not None and (decisions is None or not file.is_dir()):
-        raise UsageError("--on-conflict goes with the log of a run; add --decisions without a file, or leave it out")
-    policy = Policy(relabel_above, drop_below)
-    if undecided == "suggested" and policy != Policy():
-        raise UsageError("--undecided suggested and thresholds exclude each other; give one")
-    told = None
-    if decisions is not None:
-        told = logged(file, on_conflict or REFUSE) if not decisions or file.is_dir() else read_decisions(file)
+    from_log = not decisions or file.is_dir()
+    if on_conflict is not None and not from_log:
+        raise UsageError("--on-conflict goes with the log of a run, and --decisions names a file; leave one out")
+    told = logged(file, on_conflict or REFUSE) if from_log else read_decisions(file)
+    if auto:
+        told = automatic(RunFolder.open(run)) | told
+    elif from_log:
+        check_decided(file, told)
     put = "copy" if copy else "symlink" if symlink else "hardlink"
-    done = apply_run(run, out, policy, told, put, source_at(data) if data else None, undecided == "suggested" or None)
+    done = apply_run(run, out, told, put, source_at(data) if data else None)
     counts = ", ".join(f"{done.actions.get(name, 0)} {words}" for name, words in (("relabel", "relabelled"), ("drop", "dropped")))
     for note in done.notes:
         console.print(f"note: {note}")
-    for caution in done.cautions:
-        console.print(f"caution: {caution}", style="yellow")
     console.print(f"{counts}, {done.left} samples left: {done.out}")
     console.print(f"what changed and why: {done.changes}")

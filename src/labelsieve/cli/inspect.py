@@ -123,11 +123,12 @@ def say_web_set(name: str, place: str, options: "PictureOptions", noise: str | N
         raise ToolError(f"{place}: {what}; {found.title} is only partly there: unpack the rest of its official files")
 
 
-def labels_changed(data: str, noise: str, options: "PictureOptions") -> dict[str, int]:
+def labels_changed(source: str, noise: str, options: "PictureOptions") -> dict[str, int]:
     """How many labels a noise changes; a file of labels that does not fit the data is an error."""
     from labelsieve.data.noise import inject
     from labelsieve.data.sources import open_source, source_at
 
-    found = open_source(source_at(data, options), options).collection
-    made = inject(noise, found.train.labels, len(found.train.classes), 0, groups=found.groups, name=found.name)
+    found = open_source(source_at(source, options), options).collection
+    data = found.train
+    made = inject(noise, data.labels, len(data.classes), 0, groups=found.groups, name=found.name, samples=data.images)
     return {"labels_changed": int(made.flipped.sum())}

@@ -35,8 +35,8 @@ def train(
     noise: Annotated[
         str | None,
         typer.Option(
-            help="Wrong labels to make on purpose: sym:0.5, sym-other:0.5, asym:0.4, pair:0.3, matrix:FILE, file:FILE, "
-            "cifar-n:FILE:worse."
+            help="Wrong labels to make on purpose: sym:0.5, sym-other:0.5, asym:0.4, pair:0.3, confuse:0.2, matrix:FILE, "
+            "file:FILE, cifar-n:FILE:worse."
         ),
     ] = None,
     network: Annotated[

@@ -1,7 +1,8 @@
 """Label noise made on purpose: a spec, labels and a seed go in, a `Noise` comes out, alike on every machine.
 
 `none`, `sym:0.5` (over all classes, the own one included), `sym-other:0.5` (over the others), `asym:0.4`
-(CIFAR's maps), `pair:0.3` (k to k + 1), `matrix:FILE` (chances for each class), `file:FILE` (ready labels),
+(CIFAR's maps), `pair:0.3` (k to k + 1), `confuse:0.2` (what a weak model confuses, sample by sample), `matrix:FILE` (chances
+for each class), `file:FILE` (ready labels),
 `cifar-n:FILE:KIND` (labels that people gave CIFAR's pictures).
 """
 
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelsieve.data.confusion import confused
 from labelsieve.data.draws import Draws, IntArray
 from labelsieve.data.human_labels import FORM as HUMAN_FORM
 from labelsieve.data.human_labels import human_labels
@@ -36,6 +38,7 @@ class Given:
     draws: Draws
     groups: Sequence[int] | None
     name: str
+    samples: Tensor | None = None
 
 
 def inject(
@@ -46,11 +49,12 @@ def inject(
     *,
     groups: Sequence[int] | None = None,
     name: str = "",
+    samples: Tensor | None = None,
 ) -> Noise:
-    """Labels (N,) with the noise of `spec`; `asym` needs the data set's `name` or `groups` (K,)."""
+    """Labels (N,) with the noise of `spec`; `asym` needs the set's `name` or `groups` (K,), `confuse` the samples (N, ...)."""
     check_form(spec)
     kind, _, argument = spec.partition(":")
-    given = Given(labels.numpy().astype(np.int64), classes, Draws(NOISE_STREAM, seed), groups, name)
+    given = Given(labels.numpy().astype(np.int64), classes, Draws(NOISE_STREAM, seed), groups, name, samples)
     noisy = torch.from_numpy(NOISES[kind](argument, given))
     return Noise(noisy, spec, seed, noisy != labels, label_hash(noisy))
 
@@ -102,6 +106,13 @@ def _asym(argument: str, given: Given) -> IntArray:
 
 def _pair(argument: str, given: Given) -> IntArray:
     return _mapped((np.arange(given.classes) + 1) % given.classes, argument, given)
+
+
+def _confuse(argument: str, given: Given) -> IntArray:
+    count = round(_rate(argument) * len(given.labels))
+    if given.samples is None:
+        raise UsageError("confuse needs the pictures or vectors themselves; write sym-other:RATE where there are labels alone")
+    return confused(given.samples, given.labels, given.classes, count, given.draws)
 
 
 def _matrix(argument: str, given: Given) -> IntArray:
@@ -166,8 +177,9 @@ NOISES: dict[str, Callable[[str, Given], IntArray]] = {
     "sym-other": _sym_other,
     "asym": _asym,
     "pair": _pair,
+    "confuse": _confuse,
     "matrix": _matrix,
     "file": _from_file,
     "cifar-n": _human,
 }
-FORMS = ("none", "sym:RATE", "sym-other:RATE", "asym:RATE", "pair:RATE", "matrix:FILE", "file:FILE", HUMAN_FORM)
+FORMS = ("none", "sym:RATE", "sym-other:RATE", "asym:RATE", "pair:RATE", "confuse:RATE", "matrix:FILE", "file:FILE", HUMAN_FORM)

@@ -1,9 +1,7 @@
-"""What becomes of each label: issues.csv and a policy or a person's decisions go in, one `Verdict` a row comes out.
+"""What becomes of each label: issues.csv and decisions go in, one `Verdict` per row comes out.
 
-Without thresholds and decisions, the column `action` is followed: relabel and drop are done, review and keep change nothing.
-With thresholds: an issue whose suggested_confidence is above `relabel_above` gets the suggested label; of the rest, a row whose
-label_score is below `drop_below` is dropped; all others stay. A decision always comes before the policy; beside decisions,
-what is undecided stays unless thresholds are given or it is said to follow the column. Needs no torch.
+A label changes only where a decision says so: a person's, or one of the corrections that a run vouches for (`runs/automatic.py`).
+Needs no torch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labelsieve.decisions.rows import read_rows
-from labelsieve.errors import ToolError, UsageError, suggest
+from labelsieve.errors import ToolError, suggest
 from labelsieve.issues.reading import Columns
 from labelsieve.issues.rules import ACTIONS, DROP, KEEP, RELABEL, REVIEW
 
@@ -19,21 +17,8 @@ PAGE = {"accept": RELABEL, "unsure": REVIEW}  # what the review page calls them
 
 
 @dataclass(frozen=True)
-class Policy:
-    """Thresholds in [0, 1], or None where a step is left out; both None: follow the column `action`."""
-
-    relabel_above: float | None = None
-    drop_below: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("--relabel-above", self.relabel_above), ("--drop-below", self.drop_below)):
-            if value is not None and not 0 <= value <= 1:
-                raise UsageError(f"{name} {value:g} is not between 0 and 1; it is a share, such as 0.9")
-
-
-@dataclass(frozen=True)
 class Decision:
-    """What a person said about one sample; `label` is None where the suggested one is meant."""
+    """What is to be done about one sample; `label` is None where the suggested one is meant."""
 
     action: str
     label: str | None
@@ -51,48 +36,19 @@ class Verdict:
     why: str
 
 
-def verdicts(
-    columns: Columns,
-    classes: Sequence[str],
-    policy: Policy,
-    decisions: Mapping[str, Decision] | None = None,
-    follow: bool | None = None,
-) -> list[Verdict]:
-    """One for each row of the columns. `follow` says whether the column `action` counts for rows without a decision.
-
-    By default it counts where there are no decisions at all; with decisions and no thresholds, the other rows stay.
-    """
-    decided = decisions or {}
-    _check_ids(decided, columns["id"])
-    follow = decisions is None if follow is None else follow
+def verdicts(columns: Columns, classes: Sequence[str], decisions: Mapping[str, Decision]) -> list[Verdict]:
+    """One for each row of the columns; rows without a decision stay as they are."""
+    _check_ids(decisions, columns["id"])
     found, known = [], set(classes)
-    for row, name in enumerate(columns["id"]):
-        if name in decided:
-            _check_kept(name, decided[name], columns["given_label"][row])
-            action, label, why = decided[name].action, decided[name].label, decided[name].why
-        else:
-            action, why = _by_policy(columns, row, policy, follow)
-            label = None
-        old = columns["given_label"][row]
-        new = (label or columns["suggested_label"][row]) if action == RELABEL else None if action == DROP else old
+    for row, (name, old) in enumerate(zip(columns["id"], columns["given_label"])):
+        said = decisions.get(name, Decision(KEEP, None, columns["reason"][row]))
+        _check_kept(name, said, old)
+        suggested = said.label or columns["suggested_label"][row]
+        new = suggested if said.action == RELABEL else None if said.action == DROP else old
         if new is not None and new not in known:
             raise ToolError(f'{name}: label "{new}" is not one of {len(classes)} classes{suggest(new, classes)}; correct it')
-        found.append(Verdict(name, old, new, KEEP if new == old else action, why))
+        found.append(Verdict(name, old, new, KEEP if new == old else said.action, said.why))
     return found
-
-
-def _by_policy(columns: Columns, row: int, policy: Policy, follow: bool) -> tuple[str, str]:
-    if policy.relabel_above is None and policy.drop_below is None:
-        action = columns["action"][row] if follow else KEEP
-        if action not in ACTIONS:
-            raise ToolError(f'issues.csv: {columns["id"][row]}: unknown action "{action}"{suggest(action, ACTIONS)}; put it back')
-        return action, columns["reason"][row]
-    confidence, score = columns["suggested_confidence"][row], columns["label_score"][row]
-    if policy.relabel_above is not None and columns["is_label_issue"][row] and confidence > policy.relabel_above:
-        return RELABEL, f"suggested with confidence {confidence:.3f}, above {policy.relabel_above:g}. {columns['reason'][row]}"
-    if policy.drop_below is not None and score < policy.drop_below:
-        return DROP, f"label score {score:.3f}, below {policy.drop_below:g}. {columns['reason'][row]}"
-    return KEEP, columns["reason"][row]
 
 
 def _check_ids(decided: Mapping[str, Decision], ids: Sequence[str]) -> None:

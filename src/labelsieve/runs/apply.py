@@ -1,4 +1,4 @@
-"""A run and a policy go in, the corrected data set comes out, in the form of the source; the source itself is only read."""
+"""A run and decisions go in, the corrected data set comes out, in the form of the source; the source itself is only read."""
 
 import os
 from collections import Counter
@@ -18,11 +18,10 @@ from labelsieve.decisions.incoming import is_dropped
 from labelsieve.decisions.log import NAME
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.delimited import as_csv
-from labelsieve.issues.policy import Decision, Policy, Verdict, verdicts
+from labelsieve.issues.policy import Decision, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
-from labelsieve.runs.cautions import cautions
 from labelsieve.runs.corrected_forms import CHANGES, FOLDERS, LINKED, LISTS, Job, train_command, writer_for
-from labelsieve.runs.findings import Findings, read_findings, read_record
+from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.moved import check_root, check_there, moved_to
 from labelsieve.runs.own import lies_inside, picture_options
@@ -33,33 +32,26 @@ HARDLINK = "hardlink"
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written: the place, how many rows were changed by action, how many are left, and what should be said.
-
-    `cautions` are the run's own, where labels were changed by its say alone.
-    """
+    """What was written: the place, how many rows were changed by action, how many are left, and what should be said."""
 
     out: Path
     changes: Path
     actions: Mapping[str, int]
     left: int
     notes: tuple[str, ...]
-    cautions: tuple[str, ...] = ()
 
 
 def apply_run(
     path: Path,
     out: Path,
-    policy: Policy,
-    decisions: Mapping[str, Decision] | None = None,
+    decisions: Mapping[str, Decision],
     put: str = HARDLINK,
     source: str | None = None,
-    follow: bool | None = None,
 ) -> Applied:
-    """Write the corrected data set of the run at `path` to `out`, which must not exist, and `changes.csv` with it.
+    """Write the data set of the run at `path` to `out`, which must not exist, as decided, and `changes.csv` with it.
 
-    `put` says how pictures get into a new folder: hardlink, symlink or copy. `source` says where the data are now. `follow`
-    says whether suggested actions are followed where nothing was decided (see `verdicts`). What was decided in earlier rounds
-    is always in it.
+    `put` says how pictures get into a new folder: hardlink, symlink or copy. `source` says where the data are now. What was
+    decided in earlier rounds is always in it.
     """
     folder = RunFolder.open(path)
     begun, found = folder.read_config(), read_findings(folder)
@@ -70,7 +62,7 @@ def apply_run(
     check_root(config)
     rounds = round_of(config)
     decisions = _beyond_dropped(decisions, rounds)
-    said = from_the_source(verdicts(found.columns, found.classes, policy, decisions, follow), rounds)
+    said = from_the_source(verdicts(found.columns, found.classes, decisions), rounds)
     layout = layout_of(source, picture_options(config.pictures))
     write = writer_for(layout, source, out, picture_options(config.pictures))
     if write not in LISTS:
@@ -80,7 +72,7 @@ def apply_run(
     changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
     refuse(out, changes, source, begun.data.source)
     ordered = [*(said[row] for row in np.argsort(found.order, kind="stable").tolist()), *said[len(found.order) :]]
-    decided = {*(decisions or ()), *(one.decision.id for one in (rounds.carried if rounds is not None else ()))}
+    decided = {*decisions, *(one.decision.id for one in (rounds.carried if rounds is not None else ()))}
     given = {verdict.id: verdict.old for verdict in said} if config.data.noise == "none" else {}
     corrections = Corrections({verdict.id: verdict.new for verdict in said}, given, decided)
     job = Job(source, layout, picture_options(config.pictures), corrections, put, found, ordered)
@@ -92,28 +84,35 @@ def apply_run(
         notes = (*notes, f"its links lead out of it, which has to be allowed when it is read: {command}")
     notes = (*notes, *_edited(corrections), *_emptied(found, said))
     done = Counter(verdict.action for verdict in said if not corrections.seen or verdict.id in corrections.seen)
-    unread = any(verdict.action != KEEP and verdict.id not in decided for verdict in said)
-    return Applied(out, changes, done, left, notes, tuple(cautions(found, read_record(folder))) if unread else ())
+    return Applied(out, changes, done, left, notes)
 
 
 def logged(path: Path, on_conflict: str) -> dict[str, Decision]:
-    """{id: decision} of the run's own log, for samples of the run; a decision of an earlier round that was taken back, too."""
+    """{id: decision} of the run's own log, for samples of the run; a decision of an earlier round that was taken back, too.
+
+    Empty where nobody has decided anything.
+    """
     folder = RunFolder.open(path)
     now, begun = decisions_in(folder, on_conflict), round_of(folder.read_config())
     before = {} if begun is None else {one.decision.id: one for one in begun.carried}
     told = {name: _plainly(one.decision) for name, one in now.items() if before.get(name) != one}
     back = {name: Decision(RELABEL, one.given, "taken back") for name, one in before.items() if name not in now}
-    if not told and not back and begun is None:
-        raise UsageError(
-            f"{path / NAME}: there are no decisions in it; review the run first, or bring them in with "
-            f"{command('decisions', path, '--from', 'FILE')}"
-        )
     return told | back
 
 
-def _beyond_dropped(decisions: Mapping[str, Decision] | None, begun: Round | None) -> Mapping[str, Decision] | None:
+def check_decided(path: Path, decisions: Mapping[str, Decision]) -> None:
+    """A `UsageError` where there is nothing to apply, in no round so far."""
+    if not decisions and round_of(RunFolder.open(path).read_config()) is None:
+        raise UsageError(
+            f"{path / NAME}: there are no decisions in it, so there is nothing to apply; check the suspicious labels with "
+            f"{command('review', path)}, bring decisions in with {command('decisions', path, '--from', 'FILE')}, or add --auto "
+            f"for the corrections that the run itself vouches for"
+        )
+
+
+def _beyond_dropped(decisions: Mapping[str, Decision], begun: Round | None) -> Mapping[str, Decision]:
     """The decisions without those that drop once more what an earlier round did; a `ToolError` where one says otherwise."""
-    if decisions is None or begun is None:
+    if begun is None:
         return decisions
     dropped = begun.dropped
     for name, one in decisions.items():

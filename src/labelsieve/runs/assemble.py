@@ -75,7 +75,8 @@ def rows_for(config: Config, watch: Watch | None = None, known: Known | None = N
     data, truth, made = found.train, found.truth, None
     if config.data.noise != "none":
         seed = config.seed if config.data.noise_seed is None else config.data.noise_seed
-        made = label_noise.inject(config.data.noise, data.labels, len(data.classes), seed, groups=found.groups, name=found.name)
+        spec, classes = config.data.noise, len(data.classes)
+        made = label_noise.inject(spec, data.labels, classes, seed, groups=found.groups, name=found.name, samples=data.images)
         # Labels that were given before the noise was made are what is true of it, unless the source knows better.
         truth = truth or Truth(data.labels)
         data = data.relabelled(made.labels)

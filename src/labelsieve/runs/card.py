@@ -160,7 +160,7 @@ def _use() -> str:
     return (
         "## Use\n\n```\nlabelsieve report RUN                  # a page to look at\n"
         "labelsieve review RUN                  # check the suspicious labels, by eye\n"
-        "labelsieve apply RUN --out CORRECTED   # the corrected data set; the original stays as it is\n"
+        "labelsieve apply RUN --out CORRECTED   # the data set as you decided there; the original stays as it is\n"
         "labelsieve predict RUN PATH...         # what it says of new samples\n"
         "labelsieve evaluate RUN DATA           # accuracy on other data\n```"
     )

@@ -305,7 +305,7 @@ def defaults_for(source: str, noise: str) -> Settings:
     """What a data source starts from when no preset is named; a CIFAR cell's numbers follow from the noise that is made."""
     name = source.partition(":")[0]
     kind, _, rate = noise.partition(":")
-    share = _rate(rate) if kind in ("sym", "asym", "sym-other", "pair") else 0.5
+    share = _rate(rate) if kind in ("sym", "asym", "sym-other", "pair", "confuse") else 0.5
     if name in ("cifar10", "cifar100") and kind == "cifar-n":
         cell = cifar_human(name)
     elif name == "cifar10":

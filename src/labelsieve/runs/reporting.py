@@ -9,7 +9,7 @@ import numpy as np
 
 from labelsieve.data.pictures.memory import Known, only_deleted
 from labelsieve.errors import ToolError
-from labelsieve.issues.rules import ACTIONS, KINDS
+from labelsieve.issues.rules import ACTIONS, KINDS, RELABEL
 from labelsieve.report.charts import Curve
 from labelsieve.report.page import Suspect
 from labelsieve.report.run_facts import Corner, RunReport
@@ -233,9 +233,9 @@ def _next_steps(found: Findings) -> list[str]:
         return ["No label is listed as an issue. If you expected some, look at the lowest scores in issues.csv."]
     return [
         f"Look through the list from the top. It has {issues:,} issues; the table above says what to expect of how many.",
-        f"Let the sure cases be corrected ({found.count('action', 'relabel'):,} to relabel, {found.count('action', 'drop'):,} to "
-        f"drop), or decide yourself, on the review page or in a table with the columns id, action and label. The original data "
-        f"stay as they are, and changes.csv says what was changed and why.",
+        f"Decide on the review page, or in a table with the columns id, action and label, then apply: only what people decided "
+        f"is changed. {found.count('action', RELABEL):,} have the action relabel; --auto takes those without a person, unless a "
+        f"caution stands. The original data stay as they are, and changes.csv says what was changed and why.",
         "Train the next round on your decisions: what remains in doubt is then easier to tell, and only that is listed.",
     ]
 
@@ -245,7 +245,6 @@ def _next_commands(path: Path) -> list[str]:
     return [
         f"labelsieve review {run}",
         f"labelsieve apply {run} --out CORRECTED",
-        f"labelsieve apply {run} --out CORRECTED --relabel-above 0.9 --drop-below 0.1",
         f"labelsieve apply {run} --out CORRECTED --decisions DECISIONS.csv",
         f"labelsieve train --decisions {run} --out NEXT",
     ]

@@ -10,10 +10,9 @@ from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Policy
 from labelsieve.runs.apply import apply_run
 from labelsieve.runs.config import PicturesConfig
-from runs.made_runs import made_run
+from runs.made_runs import as_advised, made_run
 
 from .made import class_folders, noise, save
 
@@ -109,7 +108,7 @@ def test_a_label_column_of_the_training_split_need_not_be_in_the_others(flat: Pa
     assert found.train.labels.tolist() == [0, 1, 0] and found.test is not None and found.test.labels.tolist() == [0, 1]
     names, chosen = ["train/0.png", "train/1.png", "train/2.png"], PicturesConfig(label_column="noisy_label")
     made_run(tmp_path / "run", f"pictures:{flat}", names, ["cat", "dog", "cat"], {"train/0.png": "dog"}, pictures=chosen)
-    apply_run(tmp_path / "run", tmp_path / "new", Policy())
+    apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run"))
     assert (tmp_path / "new" / "train" / "metadata.csv").read_text().splitlines()[1] == "0.png,dog,cat"
     assert (tmp_path / "new" / "test" / "metadata.csv").read_text() == (flat / "test" / "metadata.csv").read_text()
     (flat / "train" / "metadata.csv").write_text("file_name,label\n0.png,cat\n1.png,dog\n")
@@ -129,7 +128,7 @@ def test_a_corrected_folder_leaves_out_the_split_without_labels_and_says_so(flat
     metadata(flat / "test", {"3.png": "x", "4.png": "x"}, "caption")
     names = ["train/0.png", "train/1.png", "train/2.png"]
     made_run(tmp_path / "run", f"pictures:{flat}", names, ["cat", "dog", "cat"], {"train/0.png": "dog"})
-    done = apply_run(tmp_path / "run", tmp_path / "new", Policy())
+    done = apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run"))
     assert done.left == 3 and any('"test" has no labels: left out' in note for note in done.notes)
     assert (tmp_path / "new" / "train" / "metadata.csv").read_text().splitlines()[1] == "0.png,dog"
 
