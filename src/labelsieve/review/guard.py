@@ -4,6 +4,7 @@ Host names are checked against DNS rebinding, Origin and content type against ot
 Content-Security-Policy under which nothing but our own files runs or loads.
 """
 
+import asyncio
 import hmac
 import ipaddress
 import json
@@ -22,6 +23,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY = 2 * 2**20  # bytes of a request, at most
+PATIENCE = 60.0  # seconds for all of them
 HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 POLICY = (
@@ -67,6 +69,9 @@ class Guard:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             fresh = self._check(scope, headers)
+            connection = scope.get("state", {}).get("connection")  # there is none in tests without a server
+            if connection is not None:
+                connection.trust()
             body = await _body(headers, receive) if scope["method"] == "POST" else b""
         except Refused as refused:
             await _refuse(send, refused)
@@ -143,10 +148,18 @@ def _cookie(header: str, name: str) -> str:
 
 
 async def _body(headers: dict[str, str], receive: Receive) -> bytes:
-    """All of it, or a refusal as soon as it is too much; what was announced is not believed."""
+    """All of it, or a refusal as soon as it is too much or too slow; what was announced is not believed."""
     announced = headers.get("content-length", "0")
     if not announced.isdigit() or int(announced) > BODY:
         raise Refused(413, f"more than {BODY} bytes")
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await _received(receive)
+    except TimeoutError:
+        raise Refused(408, f"not whole after {PATIENCE:g} seconds") from None
+
+
+async def _received(receive: Receive) -> bytes:
     found = bytearray()
     while True:
         message = await receive()
@@ -175,7 +188,7 @@ def _replay(body: bytes) -> Receive:
 async def _refuse(send: Send, refused: Refused) -> None:
     text = json.dumps({"error": refused.why}).encode()
     headers = _with([(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())], None)
-    if refused.status == 413:
+    if refused.status in (408, 413):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": text})

@@ -2,19 +2,25 @@
 
 import errno
 import ipaddress
+import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 
 import uvicorn
 
 from labelsieve.data.trust import computed
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.review.connections import Connection, Connections
 from labelsieve.review.guard import LOOPBACK
 from labelsieve.review.invitation import Invitation
 from labelsieve.review.opening import Review
 from labelsieve.review.server import review_app
+from labelsieve.review.sparing import Sparing
 
 PORT = 8765
+WAITING = 512  # connections that the system holds for us until they are taken up
+LOGS = ("asyncio", "uvicorn.error")  # whose lines strangers can cause
 TRIES = 20  # ports after it that are tried when nobody named one
 
 
@@ -41,7 +47,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
-        found.listen(512)
+        found.listen(WAITING)
     except OSError:
         found.close()
         raise
@@ -74,6 +80,15 @@ def address(host: str, port: int, token: str, word: str = "token") -> str:
     return f"http://{host}:{port}/?{word}={token}"
 
 
+def open_files() -> int:
+    """How many this process may have open, connections among them."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 512
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def serve(
     review: Review,
     listener: socket.socket,
@@ -87,8 +102,11 @@ def serve(
     if not who.strip() or not who.isprintable() or len(who) > 80 or computed(who.strip()):
         raise UsageError("--reviewer needs a name of at most 80 printable characters that does not begin with =, +, - or @")
     app = review_app(review, token, listener.getsockname()[1], who.strip(), names_for(host), invitation)
+    connections = Connections(open_files())
     config = uvicorn.Config(
         app,
+        http=partial(Connection, connections),  # type: ignore[arg-type]
+        backlog=connections.at_once,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -104,9 +122,12 @@ def serve(
 
     async def startup(sockets: list[socket.socket] | None = None) -> None:
         await started(sockets)
+        listener.listen(WAITING)  # uvicorn has one number for this and for how many are taken up in one go
         ready()
 
     server.startup = startup  # type: ignore[method-assign]
+    for name in LOGS:
+        logging.getLogger(name).addFilter(Sparing())
     try:
         server.run(sockets=[listener])
     finally:
