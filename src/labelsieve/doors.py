@@ -24,6 +24,7 @@ NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 WALKS = NOFOLLOW and os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd
 
+SAID = 160  # characters of what a parser says of a file
 LINE = 16 * 2**20  # characters: no line that we write is nearly as long
 KINDS = (
     (stat.S_ISLNK, "it is a link, which is not followed"),
@@ -34,6 +35,10 @@ KINDS = (
 
 class Refusal(OSError):
     """Why the door stays shut, as half a sentence: `Refusal(errno, words)`."""
+
+
+class Damage(ValueError):
+    """What is wrong with a file's content, as half a sentence."""
 
 
 def open_plain(path: Path, at_most: int | None = None, *, top: Path | None = None, follow: bool = False) -> BinaryIO:
@@ -141,10 +146,18 @@ def why(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "too large for the memory"
     if isinstance(error, KeyError):
-        return f"damaged ({error} is missing)"
+        return f"damaged ({short(error)} is missing)"
+    if isinstance(error, Damage):
+        return str(error)
     if isinstance(error, Refusal):
         return str(error.strerror)
     if isinstance(error, OSError) and error.strerror:
         return f"it cannot be read ({error.strerror})"
-    said = " ".join(str(error).split())[:160]
+    said = short(error)
     return f"damaged ({type(error).__name__}{': ' if said else ''}{said})"
+
+
+def short(value: object) -> str:
+    """A value or what an error says, in one line of a bounded length: files can make it as long as they are."""
+    said = " ".join(str(value)[:1000].split())
+    return said if len(said) <= SAID else said[: SAID - 3] + "..."

@@ -67,17 +67,22 @@ def test_a_cifar_archive_with_a_huge_member_is_refused(tmp_path: Path, monkeypat
         cifar_files.read_files(tmp_path / "c.tar.gz", cifar_files.CIFAR10)
 
 
-def nested(depth: int, width: int = 10) -> list[object]:
-    """`width` ** `depth` numbers, told in a few bytes."""
-    found: list[object] = [0] * width
-    for _ in range(depth - 1):
-        found = [found] * width
-    return found
+def test_a_cifar_archive_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of a member may be as long as its header says, and what is passed over is unpacked, too."""
+    monkeypatch.setattr(cifar_files, "LARGEST_ARCHIVE", 2**20)
+    for kind in (tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
+        facts = tarfile.TarInfo("other")
+        facts.type, facts.size = kind, 2**24
+        with gzip.open(tmp_path / "c.tar.gz", "wb") as packed:
+            packed.write(facts.tobuf() + b"\0" * 2**24)
+        with pytest.raises(ToolError, match=r"c\.tar\.gz: it unpacks to more than 1,048,576 bytes"):
+            cifar_files.read_files(tmp_path / "c.tar.gz", cifar_files.CIFAR10)
 
 
-def test_labels_that_are_lists_of_lists_never_become_an_array(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [[[0] * 10], [(0,)], ((0,), (1,)), {"a": 1}])
+def test_labels_that_are_lists_of_lists_never_become_an_array(tmp_path: Path, value: object) -> None:
     head = pickle.dumps(1, 2) * 2 + pickle.dumps({}, 2)
-    (tmp_path / "n.pt").write_bytes(head + pickle.dumps({"clean_label": nested(12), "aggre_label": nested(12)}, 2))
+    (tmp_path / "n.pt").write_bytes(head + pickle.dumps({"clean_label": value, "aggre_label": [0]}, 2))
     with pytest.raises(ToolError, match="no list of whole numbers"):
         human_labels(f"{tmp_path / 'n.pt'}:aggre", np.zeros(10, np.int64), 10)
 

@@ -3,6 +3,8 @@
 import os
 import pickle
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +134,82 @@ def test_names_may_be_bytes_or_text() -> None:
     for wrong in ("cat", [1], None):
         with pytest.raises(ToolError, match="list of names"):
             texts(wrong, "file")
+
+
+def doubled(times: int = 60) -> bytes:
+    """Opcodes of a tuple that holds itself of before twice, 2 ** `times` values in 5 bytes each."""
+    return b"K\x01" + b"".join(b"q%ch%c\x86" % (k, k) for k in range(times))
+
+
+BOMBS = {
+    "doubled tuples as a key": b"\x80\x02}" + doubled() + b"K\x01s.",
+    "doubled tuples as a value": b"\x80\x02}U\x01a" + doubled() + b"s.",
+    "doubled tuples as a number type": b"\x80\x02cnumpy\ndtype\n" + doubled() + b"\x85R.",
+    "doubled tuples as a byte order": b"\x80\x02cnumpy\ndtype\nU\x02u1\x85RK\x03" + doubled() + b"\x86b.",
+    "doubled tuples as a codec": b"\x80\x02c_codecs\nencode\nX\x01\x00\x00\x00a" + doubled() + b"\x86R.",
+    "doubled tuples as a module": b"\x80\x04" + doubled() + b"\x8c\x01a\x93.",
+    "keys of one hash": b"\x80\x02}("
+    + b"".join(b"\x8a\x0b" + (k * (2**61 - 1)).to_bytes(11, "little") + b"N" for k in range(1, 200_000))
+    + b"u.",
+    "long keys that are alike": b"\x80\x02}("
+    + b"".join(b"T" + struct.pack("<i", 10**7) + b"a" * 10**7 + b"q%c" % k for k in (0, 1))
+    + b"("
+    + b"h\x00Nh\x01N" * 100_000
+    + b"u.",
+    "one text encoded often": b"\x80\x02c_codecs\nencode\nq\x00X\x06\x00\x00\x00latin1q\x01X"
+    + struct.pack("<I", 10**7)
+    + b"a" * 10**7
+    + b"q\x02]q\x03("
+    + b"h\x00h\x02h\x01\x86R" * 100_000
+    + b"e.",
+    "a place in a huge memory": b"\x80\x02}r\xff\xff\xff\xff.",
+    "a million lists in each other": b"\x80\x02}U\x01a" + b"](" * 10**6 + b"e" * 10**6 + b"s.",
+    "a million tuples in each other": b"\x80\x02}U\x01aK\x01" + b"\x85" * 10**6 + b"s.",
+    "more steps than any file has": b"\x80\x02](" + b"N" * 3_000_001 + b"e.",
+    "text of a length that is not there": b"\x80\x02}U\x01a\x8d" + struct.pack("<Q", 2**62) + b"s.",
+}
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+from labelsieve.data.safe_pickle import read_plain
+from labelsieve.errors import ToolError
+try:
+    read_plain(sys.stdin.buffer.read(), "file")
+except ToolError as error:
+    print(error, end="")
+"""
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_would_never_end_or_fill_the_memory_is_refused(name: str) -> None:
+    """In a process that is ended after a minute and has a gigabyte."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED],
+        input=BOMBS[name],
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        check=False,
+    )
+    said = ran.stdout.decode()
+    assert said.startswith("file: ") and len(said) < 400, ran.stderr.decode()[-2000:]
+
+
+def test_what_holds_others_is_used_once() -> None:
+    shared = [1, 2]
+    with pytest.raises(ToolError, match="a list that is used twice"):
+        read_plain(pickle.dumps({"a": shared, "b": shared}), "file")
+    name = "one name for two"
+    assert read_plain(pickle.dumps({"a": name, "b": name}), "file") == {"a": name, "b": name}
+
+
+def test_nesting_is_bounded_and_what_cifar_needs_fits() -> None:
+    value: object = 1
+    for depth in range(1, 12):
+        value = [value]
+        content = pickle.dumps({"a": value})
+        if depth <= 7:
+            assert read_plain(content, "file") == {"a": value}
+        else:
+            with pytest.raises(ToolError, match="nested more than 8 deep"):
+                read_plain(content, "file")

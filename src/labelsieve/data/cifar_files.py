@@ -1,17 +1,21 @@
-"""The files of CIFAR's python layout: a folder or the .tar.gz goes in, unpickled dicts by name come out.
+"""Reads the files of CIFAR's python layout from a folder or the .tar.gz: a dict of plain data for each.
 
 Pickles are read through `safe_pickle`; an archive is read in memory, nothing is unpacked to disk.
 """
 
+import gzip
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO, cast
 
-from labelsieve.data.safe_pickle import read_plain
+from labelsieve import doors
+from labelsieve.data.safe_pickle import REMEDY, read_plain
 from labelsieve.errors import ToolError
 
-LARGEST = 2**30  # bytes of a file: CIFAR's have up to 155 million
+LARGEST = 2**28  # bytes of a file: CIFAR's have up to 155 million
+LARGEST_ARCHIVE = 2**29  # bytes, unpacked: CIFAR's have 186 million
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -86,30 +90,46 @@ def remedy(layout: Layout) -> str:
 
 
 def _read_folder(folder: Path, layout: Layout) -> dict[str, dict[str, Any]]:
-    present = [file for file in layout.files if (folder / file).is_file()]
-    try:
-        return {file: read_plain((folder / file).read_bytes(), str(folder / file)) for file in present}
-    except OSError as error:
-        raise ToolError(f"{folder}: cannot be read ({error}); check the permissions") from error
+    present = [folder / file for file in layout.files if (folder / file).is_file()]
+    return {path.name: _read_file(path) for path in present}
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    with doors.reading(path, REMEDY):
+        return read_plain(doors.read_bytes(path, LARGEST, follow=True), str(path))
+
+
+class _Unpacked:
+    """The unpacked bytes of a .tar.gz or a .tar, no more of them than an archive of CIFAR has."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        is_packed = packed.read(len(GZIP)) == GZIP
+        packed.seek(0)
+        self._stream: Any = gzip.GzipFile(fileobj=packed) if is_packed else packed
+        self._left = LARGEST_ARCHIVE
+
+    def read(self, count: int) -> bytes:
+        found: bytes = self._stream.read(count)
+        self._left -= len(found)
+        if self._left < 0:
+            raise doors.Damage(f"it unpacks to more than {LARGEST_ARCHIVE:,} bytes, which no archive of CIFAR does")
+        return found
 
 
 def _read_archive(path: Path, layout: Layout) -> dict[str, dict[str, Any]]:
     """The layout's files in an archive; read as a stream, so that nothing is decompressed twice."""
     contents = {}
-    try:
-        with tarfile.open(path, mode="r|*") as archive:
-            for member in archive:
-                *_, folder, file = ("", "", *PurePosixPath(member.name).parts)
-                if folder == layout.folder and file in layout.files and member.isfile():
-                    if member.size > LARGEST:
-                        raise ToolError(
-                            f"{path}: {member.name} unpacks to {member.size:,} bytes, no file of CIFAR does; fetch it again"
-                        )
-                    stream = archive.extractfile(member)
-                    assert stream is not None  # a regular file always has one
-                    contents[file] = read_plain(stream.read(), f"{path}: {member.name}")
-    except ToolError:
-        raise
-    except Exception as error:  # tarfile lets several kinds through from damaged archives, even TypeError
-        raise ToolError(f"{path}: not a whole tar archive ({type(error).__name__}: {error}); {remedy(layout)}") from error
+    with (
+        doors.reading(path, remedy(layout)),
+        doors.open_plain(path, follow=True) as packed,
+        tarfile.open(fileobj=cast(BinaryIO, _Unpacked(packed)), mode="r|") as archive,
+    ):
+        for member in archive:
+            *_, folder, file = ("", "", *PurePosixPath(member.name).parts)
+            if folder == layout.folder and file in layout.files and member.isfile():
+                if member.size > LARGEST:
+                    raise doors.Damage(f"{member.name} unpacks to {member.size:,} bytes, no file of CIFAR does")
+                stream = archive.extractfile(member)
+                assert stream is not None  # a regular file always has one
+                contents[file] = read_plain(stream.read(), f"{path}: {member.name}")
     return contents

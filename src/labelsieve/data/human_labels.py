@@ -54,8 +54,7 @@ def human_labels(argument: str, true: IntArray, classes: int) -> IntArray:
 
 
 def _column(values: Any, name: str, rows: int, classes: int, path: Path) -> IntArray:
-    if isinstance(values, list) and not all(type(value) is int for value in values):
-        # A small pickle can nest lists of lists that would become an array of any size.
+    if not isinstance(values, np.ndarray) and not (isinstance(values, list) and all(type(value) is int for value in values)):
         raise ToolError(f'{path}: "{name}" is no list of whole numbers; fetch the file again')
     found = np.asarray(values)
     if found.ndim != 1 or found.dtype.kind not in "ui":
