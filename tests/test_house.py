@@ -18,6 +18,7 @@ BELOW = {"method": (), "nets": (), "data": ("doors",), "engine": ("data", "metho
 # And each upper room, besides itself and the top floor, as ARCHITECTURE.md lists it. The command line may import all.
 TOP_FLOOR = ("errors", "disk", "doors", "locks", "version")
 ABOVE = {
+    "config": (),
     "decisions": (),
     "runs": (*BELOW, "decisions", "issues", "report"),
     "issues": ("decisions",),
@@ -55,8 +56,9 @@ def imports(path: Path, top_level_only: bool = False) -> set[str]:
 
 
 def ours(path: Path) -> set[str]:
-    """The rooms (or modules of the top floor) of ours that a file imports."""
-    return {name.split(".")[1] for name in imports(path) if name.startswith("labelsieve.")}
+    """The rooms (or modules of the top floor) of ours that a file imports. Any room may declare its settings."""
+    names = {name for name in imports(path) if name.startswith("labelsieve.")}
+    return {name.split(".")[1] for name in names if not f"{name}.".startswith("labelsieve.config.setting.")}
 
 
 def called(path: Path) -> set[str]:
