@@ -18,8 +18,8 @@ from labelsieve.runs.presets import CLEANERS, preset
 from labelsieve.runs.validate import METHODS
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / name for name in ("README.md", "PAPER.md", "RESULTS.md", "LOG.md", "ARCHITECTURE.md")]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / name for name in ("README.md", "PAPER.md", "RESULTS.md", "ARCHITECTURE.md")]
+PAGES += [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "studies").glob("*.md"))]
 # What stands for many words, and one of them.
 STANDS_FOR = {"S": "0", "N": "4", "SPEC": "sym:0.2", "C": "cpc-awr", "M": "cpc", "training.lambda_u=L": "training.lambda_u=0"}
 
@@ -58,7 +58,7 @@ def values_of(words: list[str], option: str) -> list[str]:
 
 
 def test_there_are_many() -> None:
-    assert len(FOUND) > 60 and {page for page, _ in FOUND} >= {"README.md", "RESULTS.md", "LOG.md", "research.md"}
+    assert len(FOUND) > 60 and {page for page, _ in FOUND} >= {"README.md", "RESULTS.md", "cleanlab.md", "LOG.md", "research.md"}
 
 
 @pytest.mark.parametrize(("page", "text"), FOUND, ids=[f"{page}-{place}" for place, (page, _) in enumerate(FOUND)])

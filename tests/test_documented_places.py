@@ -10,7 +10,7 @@ from labelsieve.issues.table import COLUMNS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "labelsieve"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "studies").glob("*.md"))]
 TABLE = [
     line for line in (ROOT / "PAPER.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ") and "test_" in line
 ]
