@@ -11,10 +11,10 @@ import labelsieve
 
 PACKAGE = Path(labelsieve.__file__ or "").parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-PURE = ("equations", "mixmatch", "mixture", "evidence", "streams", "momentum")
+PURE = ("losses", "mixmatch", "mixture", "evidence", "streams", "momentum")
 UPPER = ("runs", "cli", "terminal", "report", "issues", "review", "benchmark", "exports", "decisions", "reproduce")
 # What each room of the lower house may import of ours, besides itself and labelsieve.errors.
-BELOW = {"method": (), "nets": (), "data": ("doors",), "engine": ("data", "method")}
+BELOW = {"methods": (), "nets": (), "data": ("doors",), "engine": ("data", "methods")}
 # And each upper room, besides itself and the top floor, as ARCHITECTURE.md lists it. The command line may import all.
 TOP_FLOOR = ("errors", "disk", "doors", "locks", "version")
 ABOVE = {
@@ -26,7 +26,7 @@ ABOVE = {
     "exports": ("decisions", "issues", "runs", "data"),
     "review": ("decisions", "issues", "report", "runs", "data"),
     "benchmark": (*BELOW, "decisions", "issues", "report", "runs", "exports", "review", "terminal"),
-    "reproduce": ("runs", "issues", "report", "benchmark", "engine", "method"),
+    "reproduce": ("runs", "issues", "report", "benchmark", "engine", "methods"),
     "api": ("runs", "issues", "terminal", *BELOW),
     "terminal": ("runs", "issues", "data"),
 }
@@ -75,7 +75,7 @@ def shown(path: Path) -> str:
 
 
 def test_the_house_is_where_it_is_looked_for() -> None:
-    assert len(FILES) > 40 and {"method", "nets", "data", "engine", "runs"} <= {room(path) for path in FILES}
+    assert len(FILES) > 40 and {"methods", "nets", "data", "engine", "runs"} <= {room(path) for path in FILES}
 
 
 @pytest.mark.parametrize("path", files(*BELOW), ids=shown)
@@ -92,15 +92,15 @@ def test_upper_rooms_import_what_the_architecture_says(path: Path) -> None:
 
 @pytest.mark.parametrize("name", PURE)
 def test_the_methods_pure_parts_import_nothing_of_ours_outside_method(name: str) -> None:
-    path = PACKAGE / "method" / f"{name}.py"
-    assert ours(path) <= {"method"}
+    path = PACKAGE / "methods" / "parts" / f"{name}.py"
+    assert ours(path) <= {"methods"}
     foreign = {one.split(".")[0] for one in imports(path) if not one.startswith("labelsieve")}
     assert foreign <= {"torch", "math", "collections", "dataclasses", "typing"}
 
 
-@pytest.mark.parametrize("path", files("method"), ids=shown)
+@pytest.mark.parametrize("path", files("methods"), ids=shown)
 def test_the_method_knows_no_data_and_no_networks(path: Path) -> None:
-    assert ours(path) <= {"method"}
+    assert ours(path) <= {"methods"}
 
 
 @pytest.mark.parametrize("path", files(*BELOW), ids=shown)
@@ -118,7 +118,7 @@ def test_nothing_below_runs_prints_or_reads_the_clock(path: Path) -> None:
         assert not {name for name in called(path) if name.split(".")[-1] in ("open", "read_text", "read_bytes")}
 
 
-@pytest.mark.parametrize("path", files("method", "nets", "engine", "data"), ids=shown)
+@pytest.mark.parametrize("path", files("methods", "nets", "engine", "data"), ids=shown)
 def test_every_draw_below_runs_takes_a_generator(path: Path) -> None:
     """torch.rand*, np.random.* and in-place draws; nets/ build inside a forked generator."""
     for node in ast.walk(tree_of(path)):
@@ -135,7 +135,7 @@ def test_every_draw_below_runs_takes_a_generator(path: Path) -> None:
 @pytest.mark.parametrize("path", files("issues", "report", "review", "decisions"), ids=shown)
 def test_what_people_get_starts_without_torch(path: Path) -> None:
     assert "torch" not in {name.split(".")[0] for name in imports(path)}
-    assert not ours(path) & {"method", "nets", "engine", "data"} or room(path) == "review"
+    assert not ours(path) & {"methods", "nets", "engine", "data"} or room(path) == "review"
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if room(path) not in ("", "cli")], ids=shown)

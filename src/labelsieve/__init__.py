@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from labelsieve.api.classifier import NoisyLabelClassifier
     from labelsieve.api.find import find_label_issues
     from labelsieve.api.issue_table import IssueTable
-    from labelsieve.method.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
+    from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
     from labelsieve.runs.own_cleaners import register_cleaner
 
 __all__ = [
@@ -26,11 +26,11 @@ __all__ = [
     "register_cleaner",
 ]
 HOMES = {
-    "Evidence": "labelsieve.method.cleaners",
+    "Evidence": "labelsieve.methods.parts.cleaners",
     "IssueTable": "labelsieve.api.issue_table",
-    "MixtureCleaner": "labelsieve.method.cleaners",
+    "MixtureCleaner": "labelsieve.methods.parts.cleaners",
     "NoisyLabelClassifier": "labelsieve.api.classifier",
-    "PrototypeCleaner": "labelsieve.method.cleaners",
+    "PrototypeCleaner": "labelsieve.methods.parts.cleaners",
     "find_label_issues": "labelsieve.api.find",
     "register_cleaner": "labelsieve.runs.own_cleaners",
 }

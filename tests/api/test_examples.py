@@ -9,7 +9,12 @@ import pytest
 
 import labelsieve
 
-MODULES = ("labelsieve.api.classifier", "labelsieve.api.find", "labelsieve.method.small_loss", "labelsieve.method.prototypes")
+MODULES = (
+    "labelsieve.api.classifier",
+    "labelsieve.api.find",
+    "labelsieve.methods.parts.small_loss",
+    "labelsieve.methods.parts.prototypes",
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -14,7 +14,7 @@ from labelsieve.api import vectors as compaction
 from labelsieve.api.labels import numbered
 from labelsieve.api.vectors import compact
 from labelsieve.errors import UsageError
-from labelsieve.method.diagnostics import auc
+from labelsieve.methods.parts.diagnostics import auc
 
 NAMES = np.array(["cat", "dog", "owl"])
 

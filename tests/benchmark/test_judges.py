@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 from labelsieve.benchmark.judges import VARIANTS, Study, main
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.prototypes import PrototypeCleaner
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.prototypes import PrototypeCleaner
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive
 

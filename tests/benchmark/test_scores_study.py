@@ -11,8 +11,8 @@ import torch
 
 from labelsieve.benchmark.scores_study import CHOSEN, Trail, candidates, judged, trained
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.evidence import Evidence
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.label_score import label_score, remember_division
 from runs.tiny import SETTINGS, arrays_file

@@ -7,7 +7,7 @@ from engine.kernel_list import graphs_on_a_cpu
 from labelsieve.benchmark import speed
 from labelsieve.benchmark.speed import Clock, ceiling, epoch, made_rows
 from labelsieve.engine.fast import FastEngine, Speed
-from labelsieve.method.stages import Division
+from labelsieve.methods.stages import Division
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.presets import cifar10_sym

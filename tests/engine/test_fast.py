@@ -9,8 +9,8 @@ from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import callers_settings_kept
 from labelsieve.engine.fast import Speed, be_deterministic, compiled, speed_for
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.method.learner import Learner
-from labelsieve.method.stages import Division, train, warm_up
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.stages import Division, train, warm_up
 from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.resolve import resolve
@@ -93,7 +93,7 @@ def test_recording_a_step_changes_nothing() -> None:
     before = [tensor.detach().clone() for tensor in learner.tensors()]
     pixels = parts.engine.images[:64]
     labels = parts.engine.given()[:64]
-    from labelsieve.method.steps import warm_up_step
+    from labelsieve.methods.steps import warm_up_step
 
     step = parts.engine.prepare(learner, warm_up_step, learner, parts.recipe)
     assert isinstance(step, Captured)

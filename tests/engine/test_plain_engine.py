@@ -8,9 +8,9 @@ from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.device import choose_device
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
-from labelsieve.method.cleaners import MixtureCleaner
-from labelsieve.method.learner import Learner
-from labelsieve.method.recipe import Recipe
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts.cleaners import MixtureCleaner
+from labelsieve.methods.recipe import Recipe
 from labelsieve.nets import build
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)

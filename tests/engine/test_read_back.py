@@ -7,9 +7,9 @@ from torch import Tensor
 from labelsieve.data.augment import views_for
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.plain import PlainEngine
-from labelsieve.method.stages import Division, train, warm_up
-from labelsieve.method.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
-from method.tiny_run import pictures, tiny
+from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
+from labelsieve.methods.stages import Division, train, warm_up
+from methods.tiny_run import pictures, tiny
 
 READS = {getattr(Tensor, name) for name in ("cpu", "item", "tolist", "numpy", "nonzero", "unique", "bincount", "masked_select")}
 READS |= {getattr(Tensor, f"__{name}__") for name in ("bool", "int", "float", "index", "contains")}

@@ -13,10 +13,10 @@ from labelsieve.data.augment import views_for
 from labelsieve.engine.capture import TRIALS, Captured, CapturedPass
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.errors import ToolError
-from labelsieve.method.algorithm import stage_one
-from labelsieve.method.cleaners import ContrastiveCleaner
-from labelsieve.method.subsets import RandomBatches
-from method.tiny_run import Tiny, pictures, tiny
+from labelsieve.methods.algorithm import stage_one
+from labelsieve.methods.parts.cleaners import ContrastiveCleaner
+from labelsieve.methods.parts.subsets import RandomBatches
+from methods.tiny_run import Tiny, pictures, tiny
 
 
 class Dropping(nn.Module):

@@ -11,12 +11,12 @@ from labelsieve.data.augment import views_for
 from labelsieve.engine.device import callers_settings_kept
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.engine.plain import PlainEngine
-from labelsieve.method.cleaners import ContrastiveCleaner
-from labelsieve.method.learner import see
-from labelsieve.method.stages import Division, train
+from labelsieve.methods.learner import see
+from labelsieve.methods.parts.cleaners import ContrastiveCleaner
+from labelsieve.methods.stages import Division, train
 from labelsieve.runs.assemble import parts_for, rows_for
 from labelsieve.runs.resolve import resolve
-from method.tiny_run import Tiny, pictures, tiny
+from methods.tiny_run import Tiny, pictures, tiny
 
 
 def made(speed: Speed, contrastive: bool = False, **changes: Any) -> Tiny:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from labelsieve.method.estimate import NoiseEstimate, least_clean_for, mixed_epochs_for
-from labelsieve.method.evidence import Evidence
+from labelsieve.methods.parts.estimate import NoiseEstimate, least_clean_for, mixed_epochs_for
+from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs.config import override
 from labelsieve.runs.decide import Decision, decide, decided, lambda_by, left_open
 from labelsieve.runs.resolve import resolve

@@ -8,8 +8,8 @@ import torch
 
 from labelsieve.issues.reading import read_issues
 from labelsieve.issues.table import rank
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.evidence import Evidence
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs.evidence import mean_probs, top_classes, trend
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.history import ScoreHistory

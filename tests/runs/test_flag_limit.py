@@ -7,7 +7,7 @@ import pytest
 
 from labelsieve import NoisyLabelClassifier
 from labelsieve.issues.estimate import LIMITED
-from labelsieve.method.estimate import NoiseEstimate
+from labelsieve.methods.parts.estimate import NoiseEstimate
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.reporting import run_report
 from labelsieve.runs.train import begin, drive

@@ -7,8 +7,8 @@ import pytest
 import scipy.stats
 import torch
 
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.evidence import Evidence
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs.history import RECENT, ScoreHistory
 from labelsieve.runs.label_score import among_ten, geometric_mean, label_score, remember_division, shares_of_given
 

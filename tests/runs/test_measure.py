@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from labelsieve.data.noisy_data import NoisyData, Truth
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.evidence import Evidence
-from labelsieve.method.recipe import Recipe
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.recipe import Recipe
 from labelsieve.runs.measure import Measure, accuracies
 
 LABELS = torch.tensor([0, 0, 1, 1])

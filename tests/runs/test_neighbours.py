@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from labelsieve.issues.table import LabelIssues, rank
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.evidence import Evidence
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs.neighbours import NEAREST, neighbours
 
 

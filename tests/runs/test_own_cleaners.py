@@ -13,7 +13,7 @@ from torch import Tensor
 from api.made import blobs
 from labelsieve import NoisyLabelClassifier, register_cleaner
 from labelsieve.errors import UsageError
-from labelsieve.method.cleaners import Evidence, PrototypeCleaner
+from labelsieve.methods.parts.cleaners import Evidence, PrototypeCleaner
 from labelsieve.reproduce.curves import agreement_lines, auc_lines
 from labelsieve.reproduce.drawings import lines_figure, save
 from labelsieve.runs import own_cleaners

@@ -8,7 +8,7 @@ import torch
 
 from labelsieve.data.noise_record import Noise, label_hash, save
 from labelsieve.errors import UsageError
-from labelsieve.method.cleaners import PrototypeCleaner
+from labelsieve.methods.parts.cleaners import PrototypeCleaner
 from labelsieve.runs.assemble import cleaners_for, prototype_memory_for, recipe_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.presets import PRESETS, VARIANTS, crossed, crossed_keys, describe, preset, webvision

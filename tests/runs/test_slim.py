@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 from data.pictures.made_websets import clothing1m
 from labelsieve.data.pictures.walking import is_run
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
-from labelsieve.method.learner import Learner
-from labelsieve.method.recipe import Recipe
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts.cleaners import MixtureCleaner, PrototypeCleaner
+from labelsieve.methods.recipe import Recipe
 from labelsieve.nets import build
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checkpoint import Checkpoint, pack

@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from labelsieve.errors import ToolError
-from labelsieve.method import algorithm, diagnostics
-from labelsieve.method.learner import Learner
+from labelsieve.methods import algorithm
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts import diagnostics
 from labelsieve.runs import checkpoint
 from labelsieve.runs.train import _has_finite_weights, begin, drive, take_up
 from runs.tiny import contents, tiny_config, to_the_end, whole

@@ -30,8 +30,8 @@ from labelsieve.data.noisy_data import MEMORY
 from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.errors import ToolError
 from labelsieve.issues.table import LabelIssues
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.estimate import flag_limit
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.estimate import flag_limit
 from labelsieve.nets import lent
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config, full_key, override

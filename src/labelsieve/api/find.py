@@ -19,8 +19,8 @@ from labelsieve.api.named_files import MAKE_VECTORS, check_no_names
 from labelsieve.api.small_head import BATCH, cross_fitted
 from labelsieve.api.vectors import DIMENSIONS, compact
 from labelsieve.engine.device import callers_settings_kept, set_threads
-from labelsieve.method.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
-from labelsieve.method.estimate import estimate_noise
+from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
+from labelsieve.methods.parts.estimate import estimate_noise
 from labelsieve.runs.cautions import table_cautions
 
 PASSES, DIM = 5, 64

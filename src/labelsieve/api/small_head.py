@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labelsieve.method.streams import PLAN, WEIGHTS, seeded
+from labelsieve.methods.parts.streams import PLAN, WEIGHTS, seeded
 
 WIDTH, BATCH, LR, MOMENTUM, DECAY, ROUNDS = 128, 128, 0.05, 0.9, 1e-3, 2
 STEPS = 320  # of a fold, about; at least 3 epochs and at most 12

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from labelsieve.api.labels import BadInput
-from labelsieve.method.algorithm import Epoch
+from labelsieve.methods.algorithm import Epoch
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config, dotted_keys, value_at

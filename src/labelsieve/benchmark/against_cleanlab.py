@@ -26,9 +26,9 @@ from labelsieve.benchmark.known import wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
-from labelsieve.method.algorithm import Epoch, divide
-from labelsieve.method.estimate import flag_limit
-from labelsieve.method.stages import warm_up
+from labelsieve.methods.algorithm import Epoch, divide
+from labelsieve.methods.parts.estimate import flag_limit
+from labelsieve.methods.stages import warm_up
 from labelsieve.runs.assemble import Rows, engine_for, learner_for, parts_for, recipe_for, rows_for, views_of
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.label_score import remember_division

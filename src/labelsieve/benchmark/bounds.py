@@ -15,9 +15,9 @@ from torch import Tensor
 
 from labelsieve.benchmark.known import check_every_row, held_pictures, right_labels
 from labelsieve.errors import ToolError
-from labelsieve.method.algorithm import learn
-from labelsieve.method.evidence import Evidence
-from labelsieve.method.small_loss import MixtureCleaner
+from labelsieve.methods.algorithm import learn
+from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.parts.small_loss import MixtureCleaner
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.tail import tail
 from labelsieve.runs.train import Run

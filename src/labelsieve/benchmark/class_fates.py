@@ -20,8 +20,8 @@ from labelsieve.benchmark.known import known_losses
 from labelsieve.benchmark.ranking import ranks
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, command
-from labelsieve.method.algorithm import taken
-from labelsieve.method.diagnostics import auc
+from labelsieve.methods.algorithm import taken
+from labelsieve.methods.parts.diagnostics import auc
 from labelsieve.runs import atomic
 from labelsieve.runs.answers import read_answers
 from labelsieve.runs.findings import Record, read_record

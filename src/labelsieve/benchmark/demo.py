@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve.data.npz import read_npz
-from labelsieve.method.diagnostics import precision_recall
+from labelsieve.methods.parts.diagnostics import precision_recall
 from labelsieve.report.charts import Curve
 from labelsieve.report.demo import DemoReport, DemoRow, Suspect
 from labelsieve.runs.config import Config

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from labelsieve.benchmark.known import wrong_labels
-from labelsieve.method.estimate import NoiseEstimate, estimate_noise
-from labelsieve.method.stages import warm_up
+from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise
+from labelsieve.methods.stages import warm_up
 from labelsieve.runs.assemble import parts_for, rows_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.decide import lambda_by

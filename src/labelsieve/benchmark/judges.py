@@ -20,10 +20,10 @@ from torch import Tensor
 from labelsieve.benchmark.known import check_every_row, check_some_wrong, right_labels
 from labelsieve.benchmark.ranking import head
 from labelsieve.errors import UsageError, suggest
-from labelsieve.method.algorithm import PEERS, Epoch
-from labelsieve.method.cleaners import MixtureCleaner, PrototypeCleaner
-from labelsieve.method.diagnostics import auc
-from labelsieve.method.stages import weak_features
+from labelsieve.methods.algorithm import PEERS, Epoch
+from labelsieve.methods.parts.cleaners import MixtureCleaner, PrototypeCleaner
+from labelsieve.methods.parts.diagnostics import auc
+from labelsieve.methods.stages import weak_features
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config
 from labelsieve.runs.resolve import resolve

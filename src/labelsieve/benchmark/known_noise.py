@@ -23,9 +23,9 @@ from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.benchmark.scores_study import Trail, Watch, write_arrays
 from labelsieve.data.noise_record import read_json
 from labelsieve.issues.reading import read_issues
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.estimate import estimate_noise
-from labelsieve.method.evidence import Evidence
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.estimate import estimate_noise
+from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs import atomic
 from labelsieve.runs.config import Config
 from labelsieve.runs.run import Run

@@ -15,9 +15,9 @@ import torch
 
 from labelsieve.benchmark.speed import Clock, device_words
 from labelsieve.data.noisy_data import Collection, NoisyData
-from labelsieve.method.mixmatch import mixing_shares
-from labelsieve.method.stages import CHUNK, Division, train
-from labelsieve.method.steps import mixed_step
+from labelsieve.methods.parts.mixmatch import mixing_shares
+from labelsieve.methods.stages import CHUNK, Division, train
+from labelsieve.methods.steps import mixed_step
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.config import Config
 

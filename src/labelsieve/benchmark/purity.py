@@ -20,7 +20,7 @@ from labelsieve.benchmark.ranking import count_of, head, share_among_first
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
-from labelsieve.method.diagnostics import auc
+from labelsieve.methods.parts.diagnostics import auc
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import console

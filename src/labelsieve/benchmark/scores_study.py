@@ -20,7 +20,7 @@ import typer
 from labelsieve.benchmark.known import check_every_row, check_same, check_some_wrong, wrong_labels
 from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_true_count
 from labelsieve.data.npz import read_npz
-from labelsieve.method.algorithm import Epoch
+from labelsieve.methods.algorithm import Epoch
 from labelsieve.runs import atomic
 from labelsieve.runs.history import RECENT
 from labelsieve.runs.label_score import geometric_mean

@@ -18,11 +18,11 @@ from torch import Tensor
 from labelsieve.data.noisy_data import Collection, Held, NoisyData
 from labelsieve.engine.capture import Captured
 from labelsieve.engine.fast import FastEngine
-from labelsieve.method.algorithm import Judged, divide, divided
-from labelsieve.method.learner import Learner
-from labelsieve.method.momentum import descend
-from labelsieve.method.stages import CHUNK, Division, train, warm_up
-from labelsieve.method.steps import warm_up_step
+from labelsieve.methods.algorithm import Judged, divide, divided
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts.momentum import descend
+from labelsieve.methods.stages import CHUNK, Division, train, warm_up
+from labelsieve.methods.steps import warm_up_step
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.config import Config
 from labelsieve.runs.environment import describe

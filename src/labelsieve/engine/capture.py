@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.errors import ToolError
-from labelsieve.method.batches import one_by_one
+from labelsieve.methods.parts.batches import one_by_one
 
 TRIALS = 3  # runs before the recording: they compile, choose kernels and allocate
 TOGETHER = 8  # small steps in one graph: filling buffers and launching it would take longer than one of them

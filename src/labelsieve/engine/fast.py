@@ -1,6 +1,6 @@
 """The fast engine: bf16 with float32 master weights, the network compiled, whole steps captured. Same results, within rounding.
 
-It differs from the plain engine only in how a step reaches the device; `method/` is the same code under both.
+It differs from the plain engine only in how a step reaches the device; `methods/` is the same code under both.
 """
 
 import gc
@@ -21,9 +21,9 @@ from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import WORKSPACE
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.method.batches import Pass
-from labelsieve.method.learner import Learner, see
-from labelsieve.method.stages import Step
+from labelsieve.methods.learner import Learner, see
+from labelsieve.methods.parts.batches import Pass
+from labelsieve.methods.stages import Step
 
 PRECISIONS = ("float32", "tf32", "bf16")  # tf32: convolutions rounded to 10 bits, all else float32
 FORMS = 64  # of one function, compiled in one process

@@ -16,10 +16,10 @@ from torch import Tensor
 from labelsieve.data.augment import VectorViews, Views
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.device import held_by
-from labelsieve.method.equations import cross_entropies
-from labelsieve.method.evidence import Evidence
-from labelsieve.method.learner import Learner
-from labelsieve.method.stages import Step
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.parts.losses import cross_entropies
+from labelsieve.methods.stages import Step
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labelsieve.errors import UsageError
-from labelsieve.method.diagnostics import accuracy_interval
+from labelsieve.methods.parts.diagnostics import accuracy_interval
 from labelsieve.reproduce.bootstrap import Difference, paired_bootstrap
 from labelsieve.reproduce.results import Final, final
 from labelsieve.runs.answers import Answers, read_answers

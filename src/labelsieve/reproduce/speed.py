@@ -15,7 +15,7 @@ import torch
 from labelsieve.benchmark.speed import Clock, epoch, made_rows
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
-from labelsieve.method.stages import Division, warm_up
+from labelsieve.methods.stages import Division, warm_up
 from labelsieve.reproduce.tasks import Task
 from labelsieve.reproduce.warm_ups import warm_up_key
 from labelsieve.runs.assemble import parts_for

@@ -18,12 +18,12 @@ from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
-from labelsieve.method.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
-from labelsieve.method.dropout import torchs_own
-from labelsieve.method.learner import Judge, Learner
-from labelsieve.method.parted import can_part, normalising
-from labelsieve.method.recipe import Recipe
-from labelsieve.method.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
+from labelsieve.methods.learner import Judge, Learner
+from labelsieve.methods.parts.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
+from labelsieve.methods.parts.dropout import torchs_own
+from labelsieve.methods.parts.parted import can_part, normalising
+from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
+from labelsieve.methods.recipe import Recipe
 from labelsieve.runs.config import Config, ViewsConfig
 from labelsieve.runs.decided import decided_rows
 from labelsieve.runs.lengths import epochs_of

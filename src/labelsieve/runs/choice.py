@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.errors import ToolError
-from labelsieve.method.learner import Learner
+from labelsieve.methods.learner import Learner
 from labelsieve.runs.assemble import Rows
 from labelsieve.runs.config import Config
 from labelsieve.runs.evaluate import measured

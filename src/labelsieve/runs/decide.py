@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labelsieve.issues.estimate import in_words
-from labelsieve.method.estimate import (
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts.estimate import (
     NEARLY_NONE,
     NoiseEstimate,
     estimate_noise,
@@ -21,10 +22,9 @@ from labelsieve.method.estimate import (
     least_clean_for,
     mixed_epochs_for,
 )
-from labelsieve.method.evidence import Evidence
-from labelsieve.method.learner import Learner
-from labelsieve.method.recipe import Recipe
-from labelsieve.method.stages import Engine, drawn
+from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.recipe import Recipe
+from labelsieve.methods.stages import Engine, drawn
 from labelsieve.runs.assemble import recipe_for
 from labelsieve.runs.cautions import doubt
 from labelsieve.runs.config import Config

@@ -11,7 +11,7 @@ import torch
 from labelsieve.data.noisy_data import NoisyData, Truth
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
-from labelsieve.method.algorithm import Epoch
+from labelsieve.methods.algorithm import Epoch
 from labelsieve.runs.folder import RunFolder
 
 

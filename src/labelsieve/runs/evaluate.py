@@ -12,7 +12,7 @@ from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.sources import OWN, SOURCES, load_data, some_held, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.method.diagnostics import accuracy_interval
+from labelsieve.methods.parts.diagnostics import accuracy_interval
 from labelsieve.runs.config import Config, override
 from labelsieve.runs.elsewhere import for_data, is_trained_on
 from labelsieve.runs.findings import things_of

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.learner import Learner
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.learner import Learner
 from labelsieve.runs.history import ScoreHistory
 
 TOP = 5  # classes whose probabilities are kept for each sample

@@ -10,8 +10,8 @@ import torch
 from labelsieve.errors import ToolError
 from labelsieve.issues.estimate import chances, doubted, limited
 from labelsieve.issues.table import LabelIssues
-from labelsieve.method.algorithm import Diverged, Epoch, learn
-from labelsieve.method.estimate import NoiseEstimate, least_wrong
+from labelsieve.methods.algorithm import Diverged, Epoch, learn
+from labelsieve.methods.parts.estimate import NoiseEstimate, least_wrong
 from labelsieve.runs.assemble import Parts, Rows, parts_for
 from labelsieve.runs.cautions import cautions
 from labelsieve.runs.config import Config

@@ -1,6 +1,6 @@
 """How many epochs a run has: its configuration and what was decided after the warm-up go in, a number comes out."""
 
-from labelsieve.method.estimate import mixed_epochs_for
+from labelsieve.methods.parts.estimate import mixed_epochs_for
 from labelsieve.runs.config import Config
 
 

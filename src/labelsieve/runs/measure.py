@@ -10,10 +10,10 @@ from torch import Tensor
 from labelsieve.data.noisy_data import Held, NoisyData, Truth
 from labelsieve.data.trust import quoted
 from labelsieve.engine.plain import PlainEngine, Prediction
-from labelsieve.method import diagnostics
-from labelsieve.method.algorithm import Epoch, taken
-from labelsieve.method.learner import Learner
-from labelsieve.method.recipe import Recipe
+from labelsieve.methods.algorithm import Epoch, taken
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts import diagnostics
+from labelsieve.methods.recipe import Recipe
 
 TERMS = {1: ("cross_entropy",), 3: ("labelled", "unlabelled", "penalty")}
 NAMES = ("first", "second")

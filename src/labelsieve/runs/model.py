@@ -15,12 +15,12 @@ from labelsieve import nets
 from labelsieve.data.augment.weak import middle
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError, command
-from labelsieve.method import equations
-from labelsieve.method.dropout import torchs_own
-from labelsieve.method.learner import scale
-from labelsieve.method.momentum import part
-from labelsieve.method.prototypes import Projector, scaled
-from labelsieve.method.streams import seeded
+from labelsieve.methods.learner import scale
+from labelsieve.methods.parts import losses
+from labelsieve.methods.parts.dropout import torchs_own
+from labelsieve.methods.parts.momentum import part
+from labelsieve.methods.parts.prototypes import Projector, scaled
+from labelsieve.methods.parts.streams import seeded
 from labelsieve.runs.folder import RunFolder
 
 
@@ -66,7 +66,7 @@ class Model:
                 scores = None
                 if expert.projector is not None and expert.prototypes is not None:
                     prototypes = scaled(expert.prototypes, expert.cosine)
-                    scores = equations.similarity(expert.projector(features), prototypes)
+                    scores = losses.similarity(expert.projector(features), prototypes)
                 parts.append((logits, scores))
         return [_joined(parts) for parts in found]
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.issues.table import LabelIssues
-from labelsieve.method.algorithm import Epoch
+from labelsieve.methods.algorithm import Epoch
 
 NEAREST = 6
 ISSUES = 100_000  # so many at most, the most suspicious ones

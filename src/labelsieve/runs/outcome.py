@@ -12,10 +12,10 @@ from safetensors.torch import save as as_bytes
 from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.issues import reading
 from labelsieve.issues.table import LabelIssues, rank
-from labelsieve.method.algorithm import Epoch
-from labelsieve.method.estimate import NoiseEstimate
-from labelsieve.method.learner import Learner
-from labelsieve.method.recipe import Recipe
+from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts.estimate import NoiseEstimate
+from labelsieve.methods.recipe import Recipe
 from labelsieve.runs import atomic, evidence
 from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from labelsieve.errors import UsageError, suggest
-from labelsieve.method.batches import plainly
-from labelsieve.method.cleaners import Cleaner, ContrastiveCleaner, Evidence, PrototypeCleaner
-from labelsieve.method.dropout import layers_drawing_from
-from labelsieve.method.evidence import AXES
-from labelsieve.method.learner import Judge, as_it_is
-from labelsieve.method.streams import WEIGHTS, seeded
+from labelsieve.methods.learner import Judge, as_it_is
+from labelsieve.methods.parts.batches import plainly
+from labelsieve.methods.parts.cleaners import Cleaner, ContrastiveCleaner, Evidence, PrototypeCleaner
+from labelsieve.methods.parts.dropout import layers_drawing_from
+from labelsieve.methods.parts.evidence import AXES
+from labelsieve.methods.parts.streams import WEIGHTS, seeded
 from labelsieve.runs.presets import CLEANERS
 
 Make = Callable[..., Cleaner]
@@ -26,7 +26,7 @@ def register_cleaner(name: str, make: Make) -> None:
     """Make a cleaner of yours known by a name, for the setting `cleaner` of runs and fits begun from Python.
 
     `make(seed=...)` is called once for each of the two networks and gives an object with the verbs of
-    `labelsieve.method.cleaners.Cleaner`. Every epoch after the warm-up it learns from its network's evidence and the
+    `labelsieve.methods.parts.cleaners.Cleaner`. Every epoch after the warm-up it learns from its network's evidence and the
     partition (N,) that the peer's mixture makes (`cleaning.prototype_teacher=own`: its own network's), and judges; after
     `cleaning.prototype_warmup` of all epochs its chances divide, at `cleaning.tau`. Its numbers stand where those of
     prototypes do (`auc_prototype`, `by_prototype`). The mixture is one for each class where the name ends in -awr. Whoever

@@ -15,9 +15,9 @@ import torch
 from labelsieve.data import noise as label_noise
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
-from labelsieve.method.algorithm import Diverged, Epoch, learn
-from labelsieve.method.estimate import flag_limit, least_wrong
-from labelsieve.method.learner import Learner
+from labelsieve.methods.algorithm import Diverged, Epoch, learn
+from labelsieve.methods.learner import Learner
+from labelsieve.methods.parts.estimate import flag_limit, least_wrong
 from labelsieve.runs import checkpoint
 from labelsieve.runs.assemble import Rows, rows_for
 from labelsieve.runs.card import write_card

@@ -10,7 +10,7 @@ from labelsieve.decisions.settling import ON_CONFLICT
 from labelsieve.engine.device import PLACES
 from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError, suggest
-from labelsieve.method.guessing import PASSES
+from labelsieve.methods.parts.guessing import PASSES
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 from labelsieve.runs.config import VERSION, CleaningConfig, Config, value_at
 from labelsieve.runs.own_cleaners import check_cleaner

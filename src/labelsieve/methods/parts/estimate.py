@@ -1,0 +1,168 @@
+"""How many labels are wrong? Evidence of both networks after the warm-up goes in, a share with an interval comes out.
+
+A network that has seen little disagrees with right labels too, so its own mistakes must not count. Neighbours in feature space
+are asked instead: each sample's nearest ones vote on its label, its own label not among the votes. Where they are nearly
+unanimous (the surest quarter for each class) the vote is almost surely right, and how often the given label differs there is the
+noise, as far as wrong labels fall on easy and hard pictures alike. RESULTS.md holds this against known noise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.parts.streams import seeded
+from labelsieve.methods.parts.wilson import share_interval
+
+Z95 = 1.96
+QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
+BLOCK = 32_768  # rows looked at in one go
+ENOUGH = 2_000  # labels: fewer are learnt by heart in the warm-up, wrong ones too, and the estimate says little
+NEARLY_NONE = 0.05  # an interval that begins below it may be that of a clean set
+SUREST = (0.1, 0.25, 0.5)  # shares of each class that count as sure: the middle one estimates, the others show how firm it is
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """Shares of wrong labels: overall with an interval, and per given class (K,).
+
+    `high` is for people. Rules go by `firm`, which leaves out how few votes there were where next to no label is wrong: they
+    were made for it, and taking hard pictures for doubtful ones costs clean data points of accuracy (LOG.md).
+    """
+
+    share: float
+    low: float
+    high: float
+    by_class: tuple[float, ...]
+    firm_high: float | None = None  # None in runs from before it was told apart
+
+    @property
+    def firm(self) -> float:
+        return self.high if self.firm_high is None else self.firm_high
+
+
+def estimate_noise(seen: Sequence[Evidence], seed: int = 0) -> NoiseEstimate:
+    """The mean over the networks; the interval reaches over all networks and cuts, widened by the sample's own uncertainty."""
+    voted = [(*votes(evidence, seed), evidence.classes) for evidence in seen]
+    found = [[wrong_shares(*one, sure) for sure in SUREST] for one in voted]
+    middle = [by_cut[1] for by_cut in found]
+    share = sum(each for each, _ in middle) / len(middle)
+    all_shares = [each for by_cut in found for each, _ in by_cut]
+    counted = max(1, int(SUREST[1] * min(len(seen[0]), QUERIES)))
+    spread = Z95 * (max(share * (1 - share), 1e-4) / counted) ** 0.5
+    by_class = torch.stack([each for _, each in middle]).mean(0)
+    low, firm = max(min(all_shares) - spread, 0.0), min(max(all_shares) + spread, 1.0)
+    # No wrong label among 300 votes leaves room for 1 % of wrong ones, where a standard deviation sees none.
+    room = share_interval(0, counted)[1]
+    high = max(firm, min(max(all_shares) + room, 1.0))
+    return NoiseEstimate(share, low, high, tuple(by_class.tolist()), firm)
+
+
+def votes(seen: Evidence, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Of a sample of rows: given labels (M,) and the neighbours' shares for each class (M, K), the row itself left out."""
+    count = len(seen)
+    order = torch.randperm(count, generator=seeded(seed)).to(seen.labels.device)
+    queries, references = order[:QUERIES], order[:REFERENCES]
+    features = F.normalize(torch.nan_to_num(seen.features[references].float()), dim=1)  # the queries come first
+    labels = seen.labels[references]
+    # A small class asks few: its wrong labels see one wrong label less among the others than its right ones do, so the more of
+    # the class votes, the surer the votes on its wrong labels seem.
+    near = min(50 if count >= 5_000 else 20, max(5, len(references) // seen.classes // 4), max(len(references) - 1, 1))
+    shares = []
+    for first in range(0, len(queries), 1024):
+        some = queries[first : first + 1024]
+        alike = features[first : first + len(some)] @ features.T
+        # A query is one of the references: the same rows, in the same order.
+        itself = torch.arange(first, first + len(some), device=alike.device).unsqueeze(1)
+        nearest = alike.scatter_(1, itself, -torch.inf).topk(near, 1).indices
+        shares.append(F.one_hot(labels[nearest], seen.classes).float().mean(1))
+    return seen.labels[queries], torch.cat(shares)
+
+
+def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tuple[float, Tensor]:
+    """The share of wrong labels, overall and by given class (K,), from the surest votes for each class.
+
+    What labels were given where class c is surely voted stands for all samples that c is voted for.
+    """
+    unanimity, voted = shares.max(1)
+    joint = torch.zeros(classes, classes, dtype=torch.float64)  # given, voted
+    for c in range(classes):
+        members = torch.nonzero(voted == c).flatten()
+        if len(members) == 0:
+            continue
+        surest = members[unanimity[members].argsort(descending=True, stable=True)][: max(1, round(sure * len(members)))]
+        counts = torch.bincount(given[surest], minlength=classes).cpu().double()
+        joint[:, c] = counts / counts.sum() * len(members)
+    rows = joint.sum(1)
+    by_class = torch.where(rows > 0, 1 - joint.diagonal() / rows.clamp_min(1e-12), 0.0)
+    return 1 - float(joint.diagonal().sum() / joint.sum().clamp_min(1e-12)), by_class
+
+
+def contradicted(seen: Sequence[Evidence]) -> float:
+    """The share of labels that both networks together would not have given."""
+    labels, count = seen[0].labels, 0
+    for first in range(0, len(labels), BLOCK):  # (N, K) of both may be large
+        rows = slice(first, first + BLOCK)
+        together = torch.stack([evidence.probs[rows] for evidence in seen]).sum(0)
+        count += int((together.argmax(1) != labels[rows]).sum())
+    return count / max(len(labels), 1)
+
+
+def lag_behind(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
+    """Do the networks contradict more labels than can be wrong? Then they err where labels are right.
+
+    With few labels that cannot be told: the estimate is often too low, and they may as well be right.
+    """
+    return len(seen[0]) >= ENOUGH and contradicted(seen) > found.firm
+
+
+def flag_limit(seen: Sequence[Evidence]) -> NoiseEstimate | None:
+    """How many labels to call wrong at most: the estimate, made anew, where the networks lag behind; None: no limit.
+
+    What trained networks hold against labels that neighbours confirm is mostly their own errors: hard classes, a small network.
+    Where all labels may be right, contradicting more of them than the estimate itself says is enough.
+    """
+    found = estimate_noise(seen)
+    most = found.share if found.low < NEARLY_NONE else found.firm
+    return found if len(seen[0]) >= ENOUGH and contradicted(seen) > most else None
+
+
+def least_wrong(seen: Sequence[Evidence]) -> float | None:
+    """Of few labels, the share that is wrong at least: the low end of the estimate, made anew. None: there are enough.
+
+    Networks that few labels have taught err alike, so their opinions lie close together and all too high; neighbours are the
+    only voice against them, and too few labels speak to bound the flags by it (`flag_limit`).
+    """
+    return estimate_noise(seen).low if len(seen[0]) < ENOUGH else None
+
+
+def least_clean_for(high: float) -> float:
+    """The least share of labels to take as clean: all but twice the interval's high end.
+
+    Mixtures find two components in clean losses too. Where next to no label is wrong, dividing by them would only keep the hard
+    pictures from being learnt, which costs accuracy (LOG.md).
+    """
+    return max(0.0, 1 - 2 * high)
+
+
+def mixed_epochs_for(share: float) -> int:
+    """How many epochs follow the warm-up: 20 where under 5 % are wrong, 30 under a quarter, 50 under three quarters, else 70.
+
+    Clean labels leave little to divide; the more of them are wrong, the longer the networks take to win them back.
+    """
+    return next((epochs for below, epochs in ((0.05, 20), (0.25, 30), (0.75, 50)) if share < below), 70)
+
+
+def lambda_for(share: float, classes: int) -> float:
+    """lambda_u for training of some dozens of epochs: how many labels are wrong, and among how many classes.
+
+    Up to 30 classes 0, 25, 50 for under a half, under three quarters, and more: measured on made noise (RESULTS.md), where the
+    benchmark's presets, ten times as long, have 25 from a half on too. With more classes as they have it: 25 under a quarter and
+    150 beyond (the squared error is a mean over classes, so the same error weighs less among many).
+    """
+    if classes <= 30:
+        return 0.0 if share < 0.5 else 25.0 if share < 0.75 else 50.0
+    return 25.0 if share < 0.25 else 150.0
