@@ -286,7 +286,10 @@ def test_labels_of_flat_splits_in_a_column_that_is_named(tmp_path: Path, shell: 
     assert told.code == 0 and "train: 24 samples in 2 classes" in told.out
     assert shell("train", root, "--label-column", "breed", "--out", tmp_path / "run", *QUICK).code == 0
     moved = root.rename(tmp_path / "moved")
-    assert shell("apply", tmp_path / "run", "--data", moved, "--out", tmp_path / "new.csv").code == 0
+    told = tmp_path / "told.csv"
+    told.write_text("id,action\ntrain/0.png,keep\n")
+    applied = shell("apply", tmp_path / "run", "--data", moved, "--decisions", told, "--out", tmp_path / "new.csv")
+    assert applied.code == 0, applied.err
 
 
 def test_without_a_gpu_large_pictures_are_kept_to_64_px_and_the_run_remembers(tmp_path: Path, shell: Shell) -> None:
