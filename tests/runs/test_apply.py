@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import io
 import shutil
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 
 from data.pictures.made import class_folders, noise, save
-from labelsieve.data.corrected import tree as corrected_tree
+from labelsieve.data.corrected import puts
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision
@@ -78,12 +80,16 @@ def test_a_run_with_a_caution_vouches_for_nothing(tmp_path: Path, run: Path) -> 
 def test_a_copy_that_fails_blames_the_side_that_failed(
     tmp_path: Path, tree: Path, run: Path, readable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*words: str) -> None:
+    def fail(*words: object, **named: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(corrected_tree.shutil, "copy2", fail)
-    if not readable:
-        monkeypatch.setattr(corrected_tree, "read_through", fail)
+    class Bad(io.BytesIO):
+        read = fail
+
+    if readable:
+        monkeypatch.setattr(puts.os, "utime", fail)
+    else:
+        monkeypatch.setattr(Files, "open", lambda self, row: Bad())
     with pytest.raises(ToolError) as caught:
         apply_run(run, tmp_path / "new", as_advised(run), put="copy")
     source, target = f"{tree}/", str(tmp_path / "new")

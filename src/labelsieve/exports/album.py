@@ -1,16 +1,18 @@
 """The pictures of an export: links to the user's files where samples are files, PNG files of the pixels where they are not."""
 
-import shutil
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image
 
-from labelsieve.data.pictures.decode import open_picture
-from labelsieve.data.pictures.origins import Files
+from labelsieve.data.corrected.puts import copy, hardlink, symlink
+from labelsieve.data.pictures.decode import PictureError, open_picture, reason
+from labelsieve.data.pictures.inside import open_inside
 from labelsieve.data.pictures.websets import WEBSETS
+from labelsieve.doors import Refusal
 from labelsieve.errors import ToolError
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.config import Config
@@ -33,21 +35,32 @@ class Album:
         """The name of the file that was made in `folder`."""
         original, name = self.original(row), self.name(row)
         if original is not None:
-            self._link(original, folder / name)
+            self._link(row, original, folder / name)
             return name
         picture(self.pixels(row)).save(folder / name)
         return name
 
-    def _link(self, original: Path, place: Path) -> None:
+    def _link(self, row: int, original: Path, place: Path) -> None:
         """A hard link, which stays inside the folder; a symbolic one on another disk; a copy where there are no links."""
         try:
-            place.hardlink_to(original.resolve())
-        except OSError:
+            with self._open(self.paths[row]) as opened:
+                self._put(opened, str(original), str(place))
+        except (PictureError, Refusal, FileNotFoundError) as error:
+            raise ToolError(f"{original}: {reason(error)}; put the picture back, or train anew") from None
+
+    def _put(self, opened: BinaryIO, original: str, place: str) -> None:
+        try:
+            hardlink(opened, original, place)
+        except (ToolError, OSError):
             try:
-                place.symlink_to(original)
+                symlink(opened, original, place)
                 self.has_links = True
             except OSError:
-                shutil.copyfile(original, place)
+                copy(opened, original, place)
+
+    def _open(self, name: str) -> BinaryIO:
+        assert self.root is not None
+        return open_inside(self.root, name, self.config.pictures.outside)
 
     def name(self, row: int) -> str:
         """What the file in the folder is called."""
@@ -64,10 +77,12 @@ class Album:
         """issues.csv may come from elsewhere and name any file of the user's: only pictures where the data lie are handed on."""
         if not name or self.root is None:
             return None
-        path = self.root / name
-        if Files(self.root, [name], self.config.pictures.outside).examined()[1] or not _is_picture(path):
+        try:
+            with self._open(name) as opened:
+                is_picture = bool(open_picture(opened).format)  # by its content: a table may name pictures without an ending
+        except Exception:  # Pillow's parsers fail on what is no picture in many ways
             return None
-        return path.absolute()
+        return (self.root / name).absolute() if is_picture else None
 
     def pixels(self, row: int) -> np.ndarray:
         """Bytes (C, H, W) of a sample, found by its id."""
@@ -96,15 +111,6 @@ def root_of(config: Config) -> Path | None:
         return None
     path = Path(config.pictures.root or place).expanduser()
     return path if path.is_dir() else path.parent
-
-
-def _is_picture(path: Path) -> bool:
-    """By its content: a table may name pictures that have no ending."""
-    try:
-        with path.open("rb") as stream:
-            return bool(open_picture(stream).format)
-    except Exception:  # Pillow's parsers fail on what is no picture in many ways
-        return False
 
 
 def picture(pixels: np.ndarray) -> Image.Image:

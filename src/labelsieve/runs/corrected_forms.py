@@ -8,12 +8,13 @@ from pathlib import Path
 
 from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.data.corrected.corrections import Corrections
+from labelsieve.data.corrected.puts import PUTS
 from labelsieve.data.corrected.shards import Rewritten, corrected_shards
 from labelsieve.data.corrected.table import corrected_table
-from labelsieve.data.corrected.tree import PUTS, Placed, class_tree, no_folder_name, place, table_tree
+from labelsieve.data.corrected.tree import Placed, class_tree, no_folder_name, place, table_tree
 from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData
 from labelsieve.data.pictures.imagefolder import labelled_files, options_for
-from labelsieve.data.pictures.listing import Listing, present
+from labelsieve.data.pictures.listing import LeftOut, Listing
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import Layout, list_pictures
@@ -148,8 +149,8 @@ def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
         (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
 
     atomic.write_folder(out, write)
-    gone = done[0].gone
-    notes = (f"{len(gone)} pictures are gone from the source and were left out, such as {gone[0]}",) if gone else ()
+    gone = done[0].left_out
+    notes = _left_out(gone)
     bare = labelled_files(layout.path, job.options)[1] if layout.kind == "imagefolder" else ()
     notes = (*notes, *(f'the folder "{name}" has no labels: left out' for name in bare))
     return done[0].count, (*notes, *_missing(job, set(listing.ids)), *_unjudged(job, listing, gone))
@@ -158,7 +159,7 @@ def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
 def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The pictures of a table as a new folder with one for each class; `changes.csv` lies in it."""
     assert job.layout is not None
-    listing = present(list_pictures(job.layout, job.options))
+    listing = list_pictures(job.layout, job.options)
     strange = no_folder_name(listing.classes)
     if strange is not None or not isinstance(listing.origin, Files):
         why = "pictures are in the table itself" if strange is None else f"no folder can be called {quoted(strange)}"
@@ -173,7 +174,8 @@ def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
         (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
 
     atomic.write_folder(out, write)
-    return done[0].count, (*_missing(job, set(listing.ids)), *_unjudged(job, listing, done[0].gone))
+    gone = done[0].left_out
+    return done[0].count, (*_left_out(gone), *_missing(job, set(listing.ids)), *_unjudged(job, listing, gone))
 
 
 def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
@@ -239,14 +241,16 @@ def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     listing = list_pictures(job.layout, job.options)
     now = _named(listing)
     _check_known(job, set(now))
+    problems = {listing.ids[row]: why for row, why in listing.origin.examined()[1].items()}
     judged = [(verdict.id, job.corrections.of(verdict.id, now[verdict.id])) for verdict in job.ordered if verdict.id in now]
-    rows = [(name, paths[name], label) for name, label in judged if label is not None]
+    rows = [(name, paths[name], label) for name, label in judged if label is not None and name not in problems]
+    gone = [LeftOut(name, paths[name], problems[name]) for name, label in judged if label is not None and name in problems]
 
     def write(draft: Path) -> None:
         draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline="")
 
     _beside(out, write, changes)
-    notes = (*_missing(job, set(now)), *_left_behind(job, listing.ids, "picture"))
+    notes = (*_left_out(gone), *_missing(job, set(now)), *_left_behind(job, listing.ids, "picture"))
     if above and not job.options.outside:
         return len(rows), notes
     plain = PictureOptions(outside=job.options.outside)
@@ -354,10 +358,22 @@ def _missing(job: Job, there: set[str]) -> tuple[str, ...]:
     return (f"{which} no longer in the source, such as {lost[0]}",) if lost else ()
 
 
-def _unjudged(job: Job, listing: Listing, gone: Sequence[str]) -> tuple[str, ...]:
+def _left_out(gone: Sequence[LeftOut]) -> tuple[str, ...]:
+    """A sentence for each reason why pictures are not in what was written."""
+    by_reason: dict[str, list[str]] = {}
+    for one in gone:
+        by_reason.setdefault(one.reason, []).append(quoted(one.path))
+    notes = []
+    for why, names in by_reason.items():
+        which = "one picture was" if len(names) == 1 else f"{len(names):,} pictures were"
+        notes.append(f"{which} left out: {', '.join(names[:3])}{' ...' if len(names) > 3 else ''} ({why})")
+    return tuple(notes)
+
+
+def _unjudged(job: Job, listing: Listing, gone: Sequence[LeftOut]) -> tuple[str, ...]:
     """Pictures that are there without being samples of the run: they count among those that are left."""
     count = sum(name not in job.corrections.labels for name in listing.ids)
-    return _as_before(count - sum(name not in job.corrections.labels for name in gone), "pictures")
+    return _as_before(count - sum(one.id not in job.corrections.labels for one in gone), "pictures")
 
 
 def _beyond(job: Job, left: int) -> tuple[str, ...]:

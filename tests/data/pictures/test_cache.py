@@ -141,7 +141,7 @@ import os
 from labelsieve.data.pictures import tasks
 whole = tasks.fetch
 def fetch(reference):
-    if "deadly" in reference:
+    if "deadly" in str(reference):
         os._exit(9)
     return whole(reference)
 tasks.fetch = fetch

@@ -110,7 +110,7 @@ def test_decoding_processes_import_nothing_from_the_working_folder(
     monkeypatch.chdir(tmp_path)
     child = Child()
     try:
-        task = {"do": "survey", "references": [str(tmp_path / "a.png")], "first": 0, "verify": False}
+        task = {"do": "survey", "references": [["file", str(tmp_path), "a.png", False]], "first": 0, "verify": False}
         assert child.carefully(task)[0]["width"] == 8
     finally:
         child.end()

@@ -1,71 +1,30 @@
-"""Pictures in class folders or of a table go in; a new tree of links or copies comes out, each below its corrected class.
+"""Makes a new tree of links or copies of the pictures in class folders or of a table, each below its corrected class.
 
 A picture in a class folder that keeps its label keeps its path. One that would land on another gets "-from-FOLDER" in its name.
 """
 
-import errno
 import os
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from labelsieve.data.corrected.corrections import Corrections
-from labelsieve.data.pictures.listing import SPLITS, TRAIN, Listing
-from labelsieve.data.pictures.origins import Files
+from labelsieve.data.corrected.puts import Put
+from labelsieve.data.pictures.decode import PictureError, reason
+from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing
+from labelsieve.data.pictures.origins import NO_FILE, Files
 from labelsieve.data.trust import quoted
 from labelsieve.errors import ToolError
 
 LONGEST = 255  # bytes of a file's name
-Put = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
 class Placed:
-    """How many pictures were placed, and the ids of those whose files are gone."""
+    """How many pictures were placed, and which were not, for their files are gone or are none that training would read."""
 
     count: int
-    gone: tuple[str, ...]
-
-
-def hardlink(source: str, target: str) -> None:
-    try:
-        os.link(os.path.realpath(source), target)
-    except OSError as error:
-        if error.errno in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP):
-            raise ToolError(
-                f"{target}: no hard link to {source} can be made here ({error.strerror}); use --copy, or --symlink"
-            ) from None
-        raise
-
-
-def symlink(source: str, target: str) -> None:
-    os.symlink(os.path.abspath(source), target)  # noqa: PTH100, PTH211 - text, for speed
-
-
-def copy(source: str, target: str) -> None:
-    """Where it fails, whoever makes the new folder takes an error for one of that folder; so one of the source says so itself."""
-    try:
-        shutil.copy2(source, target)
-    except OSError:
-        try:
-            read_through(source)
-        except OSError as error:
-            raise ToolError(
-                f"{source}: this picture cannot be read ({error.strerror or error}), so it cannot be copied; mend its "
-                f"permissions or its disk, or use --symlink, which does not read it"
-            ) from None
-        raise
-
-
-def read_through(source: str) -> None:
-    """An `OSError` where any part of the file cannot be read."""
-    with open(source, "rb") as file:  # noqa: PTH123 - text, for speed
-        while file.read(1 << 20):
-            pass
-
-
-PUTS: dict[str, Put] = {"hardlink": hardlink, "symlink": symlink, "copy": copy}
+    left_out: tuple[LeftOut, ...]
 
 
 def class_tree(listing: Listing, corrections: Corrections, top: Path, put: Put, depth: int) -> Placed:
@@ -120,9 +79,9 @@ def _new_folder(label: str) -> str:
 
 
 def place(listing: Listing, paths: dict[int, str], top: Path, put: Put) -> Placed:
-    """Put the picture of each row at its path below `top`."""
+    """Put the picture of each row at its path below `top`, where it passes the examination of what is read for training."""
     assert isinstance(listing.origin, Files)
-    gone = []
+    left_out = []
     made: set[str] = set()
     for row, path in sorted(paths.items()):
         if path[:1] == "/" or (".." in path and ".." in path.split("/")):
@@ -132,12 +91,24 @@ def place(listing: Listing, paths: dict[int, str], top: Path, put: Put) -> Place
         if folder not in made:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
             made.add(folder)
-        source = str(listing.origin.reference(row))
-        if os.path.exists(source):  # noqa: PTH110
-            put(source, target)
-        else:
-            gone.append(listing.ids[row])
-    return Placed(len(paths) - len(gone), tuple(gone))
+        why = _put(listing.origin, row, put, target)
+        if why is not None:
+            left_out.append(LeftOut(listing.ids[row], listing.origin.path(row), why))
+    return Placed(len(paths) - len(left_out), tuple(left_out))
+
+
+def _put(origin: Files, row: int, put: Put, target: str) -> str | None:
+    """Why the picture was left out; None where it was not. What goes wrong with the target is an `OSError`."""
+    try:
+        opened = origin.open(row)
+    except (PictureError, OSError) as error:
+        return NO_FILE if isinstance(error, FileNotFoundError) else reason(error)
+    try:
+        with opened:
+            put(opened, origin.full(row), target)
+    except PictureError as error:
+        return str(error)
+    return None
 
 
 def _class_folders(listing: Listing, depth: int) -> dict[str, str]:

@@ -23,6 +23,7 @@ from PIL import (
 )
 
 from labelsieve.data.pictures.depth import WHITEST, narrowing
+from labelsieve.doors import Refusal
 
 # Formats that Pillow decodes by itself; those that start other programs (EPS) stay out.
 PLUGINS = (
@@ -133,6 +134,8 @@ def reason(error: BaseException) -> str:
         return str(error)
     if isinstance(error, FileNotFoundError):
         return GONE
+    if isinstance(error, Refusal):
+        return str(error.strerror)
     if isinstance(error, PermissionError):
         return FORBIDDEN
     if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):

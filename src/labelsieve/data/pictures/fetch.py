@@ -1,7 +1,7 @@
-"""A reference to a picture's bytes goes in, a readable stream comes out.
+"""Opens the bytes of a picture by its reference.
 
-A reference is plain JSON, so that it can be handed to another process: a path, or the file, row, column and
-permission to leave the file of a picture stored inside an Arrow or Parquet file.
+A reference is plain JSON, so that it can be handed to another process: "file", the root, the path from it, and whether it may
+lie outside; or "row", the Arrow or Parquet file, the row, the column, and whether paths that are stored there may be followed.
 """
 
 import io
@@ -9,20 +9,23 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from labelsieve import doors
 from labelsieve.data.pictures.decode import PictureError
+from labelsieve.data.pictures.inside import open_inside
 from labelsieve.data.pictures.options import FLAGS
 
 if TYPE_CHECKING:
     from labelsieve.data.pictures.parquet_rows import ParquetRows
 
-Reference = str | list[Any]
+Reference = list[Any]
 
 
 def fetch(reference: Reference) -> BinaryIO:
     """The picture's bytes as a stream; the caller closes it."""
-    if isinstance(reference, str):
-        return Path(reference).open("rb")
-    file, row, column, outside = reference
+    kind, *rest = reference
+    if kind == "file":
+        return open_inside(*rest)
+    file, row, column, outside = rest
     cell = _packed(file, column).cell(row) if file.lower().endswith(".parquet") else _column(file, column)[row].as_py()
     if isinstance(cell, bytes):
         return io.BytesIO(cell)
@@ -32,7 +35,7 @@ def fetch(reference: Reference) -> BinaryIO:
         return io.BytesIO(cell["bytes"])
     if not outside:
         raise PictureError(f"only its path is stored, which is not followed without {FLAGS['outside']}")
-    return Path(cell["path"]).open("rb")
+    return doors.open_plain(Path(cell["path"]), follow=True)
 
 
 @lru_cache(maxsize=64)

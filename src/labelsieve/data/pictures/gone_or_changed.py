@@ -38,7 +38,7 @@ def about_changed(listing: Listing, known: Known) -> tuple[str, ...]:
     if not known or not isinstance(origin, Files) or origin.stamps is None:
         return ()
     now = [(size, time) for size, time in origin.stamps.tolist()]
-    rows = [row for row, stamp in enumerate(now) if known.get(str(origin.reference(row)), stamp) != stamp]
+    rows = [row for row, stamp in enumerate(now) if known.get(origin.full(row), stamp) != stamp]
     if not rows:
         return ()
     what = f"{len(rows):,} picture file{' was' if len(rows) == 1 else 's were'} written anew since the run began"

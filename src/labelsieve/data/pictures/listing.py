@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.hints import found_at
+from labelsieve.data.pictures.inside import LEAVES
 from labelsieve.data.pictures.labels import spelt_as
 from labelsieve.data.pictures.memory import Known, recalled
 from labelsieve.data.pictures.options import named
-from labelsieve.data.pictures.origins import LEAVES, Files, Index, Origin
+from labelsieve.data.pictures.origins import Files, Index, Origin
 from labelsieve.data.pictures.paths import is_web_address
 from labelsieve.errors import ToolError
 

@@ -71,13 +71,13 @@ def recalled(origin: Files, problems: Mapping[int, str], known: Known) -> tuple[
 
     With a new file among them these are other data, as when one was moved: then nothing is recalled.
     """
-    gone = [row for row, why in problems.items() if why == NO_FILE and origin.reference(row) in known]
-    new = (row not in problems and origin.reference(row) not in known for row in range(len(origin)))
+    gone = [row for row, why in problems.items() if why == NO_FILE and origin.full(row) in known]
+    new = (row not in problems and origin.full(row) not in known for row in range(len(origin)))
     if not gone or origin.stamps is None or any(new):
         return origin, dict(problems), frozenset()
     stamps = np.array(origin.stamps)
     for row in gone:
-        stamps[row] = known[str(origin.reference(row))]
+        stamps[row] = known[origin.full(row)]
     left = {row: why for row, why in problems.items() if row not in set(gone)}
     return replace(origin, stamps=stamps), left, frozenset(origin.paths[row] for row in gone)
 

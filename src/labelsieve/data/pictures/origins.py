@@ -7,20 +7,23 @@ import hashlib
 import os
 import stat
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelsieve.data.pictures.decode import reason
+from labelsieve import doors
+from labelsieve.data.pictures.decode import PictureError, reason
 from labelsieve.data.pictures.fetch import Reference
+from labelsieve.data.pictures.inside import LEAVES, is_below, open_inside
 from labelsieve.data.pictures.paths import is_web_address
 
 Index = NDArray[np.int64]
-LEAVES = "it leads out of the root folder"
+Place = TypeVar("Place")
 NO_FILE = "there is no such file"
 
 
@@ -57,7 +60,14 @@ class Files:
         return replace(self, paths=[self.paths[row] for row in index.tolist()], stamps=stamps)
 
     def reference(self, row: int) -> Reference:
+        return ["file", str(self.root), self.paths[row], self.outside]
+
+    def full(self, row: int) -> str:
         return os.path.join(self.root, self.paths[row])  # noqa: PTH118 - a million of them
+
+    def open(self, row: int) -> BinaryIO:
+        """The picture itself, examined; a `PictureError` or an `OSError` says why not."""
+        return open_inside(self.root, self.paths[row], self.outside)
 
     def path(self, row: int) -> str:
         return self.paths[row]
@@ -100,7 +110,7 @@ class Files:
             total.update(os.fsencode("\0".join(self.paths[start : start + 4096])) + b"\0")
         if by_content:
             for row in range(len(self.paths)):
-                total.update(_content(str(self.reference(row))))
+                total.update(_content(self.open, row))
         else:
             stamps = self.examined()[0].stamps if self.stamps is None else self.stamps
             total.update(os.fsencode(os.path.realpath(self.root)) + np.ascontiguousarray(stamps).tobytes())
@@ -124,7 +134,7 @@ class ArrowRows:
         return replace(self, shards=self.shards[index], rows=self.rows[index])
 
     def reference(self, row: int) -> Reference:
-        return [str(self.files[self.shards[row]]), int(self.rows[row]), self.column, self.outside]
+        return ["row", str(self.files[self.shards[row]]), int(self.rows[row]), self.column, self.outside]
 
     def path(self, row: int) -> str:
         return f"{self.files[self.shards[row]].name}#{int(self.rows[row])}"
@@ -136,8 +146,10 @@ class ArrowRows:
     def digest(self, by_content: bool) -> str:
         total = hashlib.sha256(f"{self.column} {self.outside}".encode())
         for file in self.files:
-            where = b"" if by_content else os.fsencode(file.resolve())
-            total.update(where + b"\0" + (_content(str(file)) if by_content else _stamp(str(file))))
+            if by_content:
+                total.update(b"\0" + _content(partial(doors.open_plain, follow=True), file))
+            else:
+                total.update(os.fsencode(file.resolve()) + b"\0" + _stamp(str(file)))
         total.update(self.shards.tobytes() + self.rows.tobytes())
         return total.hexdigest()
 
@@ -150,8 +162,7 @@ def _absence(path: str, is_link: bool) -> str:
 
 
 def _within(path: str, top: str) -> bool:
-    real = os.path.realpath(path)
-    return real == top or real.startswith(top.rstrip(os.sep) + os.sep)
+    return is_below(os.path.realpath(path), top)
 
 
 def _stamp(path: str) -> bytes:
@@ -162,9 +173,9 @@ def _stamp(path: str) -> bytes:
     return b"%d %d\n" % (seen.st_size, seen.st_mtime_ns)
 
 
-def _content(path: str) -> bytes:
+def _content(opened: Callable[[Place], BinaryIO], place: Place) -> bytes:
     try:
-        with Path(path).open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
-    except OSError as error:
+        with opened(place) as stream:
+            return hashlib.file_digest(cast(Any, stream), "sha256").digest()
+    except (PictureError, OSError) as error:
         return reason(error).encode()

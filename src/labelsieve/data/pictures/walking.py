@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labelsieve.data.pictures.decode import SUFFIXES
+from labelsieve.data.pictures.inside import LEAVES
 from labelsieve.data.pictures.options import FLAGS
-from labelsieve.data.pictures.origins import LEAVES
 from labelsieve.data.pictures.passed_over import OF_SYSTEMS, is_hidden, what_else
 from labelsieve.errors import ToolError
 
