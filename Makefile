@@ -30,15 +30,15 @@ test-slow: setup
 	$(BIN)/pytest -m "slow"
 
 lint: setup
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests studies
+	$(BIN)/ruff format --check src tests studies
 
 types: setup
 	$(BIN)/mypy
 
 format: setup
-	$(BIN)/ruff check --fix src tests
-	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests studies
+	$(BIN)/ruff format src tests studies
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build src/labelsieve.egg-info

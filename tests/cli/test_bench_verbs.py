@@ -122,9 +122,3 @@ def test_all_noises_and_the_file_are_checked_first(
     answer = shell("bench-cleanlab", "digits", *words)
     assert answer.code != 0 and said in answer.err
     assert (tmp_path / "kept.json").read_text() == "mine"
-
-
-def test_bench_review_overwrites_nothing(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "kept.json").write_text("mine")
-    answer = shell("bench-review", "digits", "--json", tmp_path / "kept.json")
-    assert answer.code == 2 and "that file exists" in answer.err and (tmp_path / "kept.json").read_text() == "mine"

@@ -1,4 +1,4 @@
-"""How well does a score put wrong labels first? Scores (N,), low = suspicious, and what is wrong (N,) go in; shares come out."""
+"""How well a score puts wrong labels first. Scores are (N,), low = suspicious; `wrong` is (N,) booleans."""
 
 import numpy as np
 from sklearn.metrics import average_precision_score
@@ -22,19 +22,3 @@ def share_among_first(score: np.ndarray, hit: np.ndarray, count: int) -> float:
     last = np.partition(score, count - 1)[count - 1]
     before, level = score < last, score == last
     return float((hit[before].sum() + (count - before.sum()) * hit[level].mean()) / count)
-
-
-def head(chance: np.ndarray, right: np.ndarray, share: float) -> float:
-    """How many are right of the first so many in a hundred, highest chance first; at least one label is looked at."""
-    return share_among_first(-chance, right, count_of(share, len(right)))
-
-
-def count_of(share: float, size: int) -> int:
-    return max(1, round(share * size))
-
-
-def ranks(score: np.ndarray) -> np.ndarray:
-    """Places in [0, 1], the lowest score first; equal scores share the mean of their places."""
-    ordered = np.sort(score)
-    places = np.searchsorted(ordered, score, "left") + np.searchsorted(ordered, score, "right") - 1
-    return places / (2 * max(len(score) - 1, 1))

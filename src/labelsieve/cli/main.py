@@ -9,7 +9,6 @@ from labelsieve.cli import (
     apply,
     bench,
     bench_cleanlab,
-    bench_review,
     compare,
     decisions,
     demo,
@@ -73,7 +72,6 @@ app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
 app.command("bench-cleanlab")(bench_cleanlab.bench_cleanlab)
-app.command("bench-review")(bench_review.bench_review)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 The geometric mean of three opinions: the label's softmax share and its share in a softmax over the prototypes' scores, both over
 the last five divisions and as means of both networks, and the latter in the first division, before any label could be learnt
 by heart in mixed training. One firm doubt counts for more than in a plain mean: networks half believe labels that went to a
-neighbouring class, prototypes do not. LOG.md says against what it was chosen (`benchmark/scores_study.py`).
+neighbouring class, prototypes do not. LOG.md says against what it was chosen (`studies/scores_study.py`).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The table against cleanlab from what other machines measured: folds (see folds.py) and runs (see known_noise.py) go in.
 
-`python -m labelsieve.benchmark.comparison FOLDS.npz=RUN.json ...` scores each file of out-of-sample probabilities with cleanlab
+`python -m studies.comparison FOLDS.npz=RUN.json ...` scores each file of out-of-sample probabilities with cleanlab
 and sets it beside the run on the same data, noise and seed. Both must hold the same number of wrong labels.
 """
 

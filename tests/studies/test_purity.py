@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from test_class_fates import ALL_TOLD, trained
 
-from benchmark.test_class_fates import ALL_TOLD, trained
-from labelsieve.benchmark.purity import main, purities
-from labelsieve.benchmark.ranking import count_of, head, recall_at_true_count, share_among_first
+from labelsieve.benchmark.ranking import recall_at_true_count, share_among_first
 from labelsieve.errors import ToolError, UsageError
+from studies.purity import main, purities
+from studies.ranking import count_of, head
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,7 @@ def test_equal_chances_count_as_in_an_order_by_chance() -> None:
     assert recall_at_true_count(score, wrong) == share_among_first(score, wrong, int(wrong.sum()))
 
 
+@pytest.mark.slow
 def test_a_stopped_run_and_one_that_mixtures_divide_have_theirs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = trained(tmp_path / "run", "cleaner=gmm-agn", *ALL_TOLD, until=6)
     main(place, [0.05, 0.125], tmp_path / "t.csv")

@@ -1,6 +1,6 @@
 """What does a setting do from some epoch on? One run up to there, and several that go on from it, each in its own way.
 
-`python -m labelsieve.benchmark.branches DATA --at 76 --branch as-it-is --branch cleaning.prototype_prior=0.1 --out DIR` trains
+`python -m studies.branches DATA --at 76 --branch as-it-is --branch cleaning.prototype_prior=0.1 --out DIR` trains
 DIR/trunk to that epoch and then, from its state, a run for each branch: the same networks, prototypes and draws, so that what
 differs afterwards is the setting's doing (on a GPU, rounding's too). All are ordinary runs. Given again, the command goes on;
 several processes share the work. DIR/branches.csv has every epoch of all.

@@ -9,13 +9,13 @@ import pytest
 import scipy.stats
 import torch
 
-from labelsieve.benchmark.scores_study import CHOSEN, Trail, candidates, judged, trained
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs.history import ScoreHistory
 from labelsieve.runs.label_score import label_score, remember_division
 from runs.tiny import SETTINGS, arrays_file
+from studies.scores_study import CHOSEN, Trail, candidates, judged, trained
 
 
 def made_trail(epochs: int = 4) -> Trail:

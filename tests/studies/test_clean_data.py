@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.benchmark.known_noise import trained
 from labelsieve.runs.resolve import resolve
+from studies.known_noise import trained
 
 
 @pytest.mark.slow

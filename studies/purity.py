@@ -1,6 +1,6 @@
 """How right is what each judge ranks first? What a run kept of its last division goes in, a row for each judge comes out.
 
-`python -m labelsieve.benchmark.purity RUN [--share 0.05 ...] [--table FILE.csv]` reads scores.npz and early_losses.npz of a run
+`python -m studies.purity RUN [--share 0.05 ...] [--table FILE.csv]` reads scores.npz and early_losses.npz of a run
 on known noise. AUC is about all labels, and no threshold enters it; but networks are trained on the head of a ranking, and two
 judges may be level in the one and apart in the other. "Each class": so many of every class in place of so many of all.
 """
@@ -15,8 +15,7 @@ import torch
 import typer
 from rich.table import Table
 
-from labelsieve.benchmark.known import known_losses
-from labelsieve.benchmark.ranking import count_of, head, share_among_first
+from labelsieve.benchmark.ranking import share_among_first
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
@@ -26,6 +25,8 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
+from studies.known import known_losses
+from studies.ranking import count_of, head
 
 SHARES = (0.03, 0.05, 0.1, 0.2, 0.3, 0.5)
 # judge -> the array of scores.npz that it ranks by, and whether a high value speaks for a label

@@ -1,17 +1,23 @@
-"""Is it better to train again half-way through a review? Data with known noise go in, figures for each plan come out.
+"""Does it pay to train again halfway through a review? `python -m studies.review_rounds DATA --noise SPEC` counts.
 
-A scripted reviewer takes the most suspicious labels first and answers by the true ones. A plan is a number of decisions for
+A scripted reviewer takes the most suspicious labels first and answers with the true ones. A plan is the number of decisions in
 each round, such as (200, 200) or (400,). All plans of a seed start from the same first run, and each ends with a training on
-all its decisions, whose test accuracy and leftovers are measured: (200, 200) trains three times, (400,) twice.
+all its decisions, whose test accuracy and remaining wrong labels are measured: (200, 200) trains three times, (400,) twice.
 """
 
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+from rich.table import Table
+
+from labelsieve.cli.figures_file import write_json
+from labelsieve.cli.picture_options import Settings
 from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import UsageError
@@ -20,10 +26,15 @@ from labelsieve.runs.automatic import sure_corrections
 from labelsieve.runs.config import Config
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.resolve import resolve
 from labelsieve.runs.rounds import based_on
 from labelsieve.runs.train import Run, begin, drive
+from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.new_file import check_new
 
 WHO = "script"
+HEADS = {"left_suggested": "left, suggestions followed", "accuracy": "accuracy, %"}
 
 
 @dataclass(frozen=True)
@@ -124,3 +135,66 @@ def wrong_of(run: Run) -> int:
 def _true_names(run: Run) -> list[str]:
     assert run.rows.truth is not None
     return [run.rows.data.classes[k] for k in run.rows.truth.labels.tolist()]
+
+
+def main(
+    data: Annotated[str, typer.Argument(help="As for `labelsieve train`.")],
+    noise: Annotated[list[str] | None, typer.Option(help="Wrong labels to make on purpose, e.g. sym:0.2; repeatable.")] = None,
+    plan: Annotated[
+        list[str] | None,
+        typer.Option(help="Decisions round by round, e.g. 200,200; repeatable. Default: 200,200 and 400."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on; each makes its own noise.")] = 3,
+    limit: Annotated[int | None, typer.Option(help="Use a fixed subset of this size.")] = None,
+    network: Annotated[str | None, typer.Option(help="Default: the data's own.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Of each training; default: the data's own.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    settings: Settings = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as well.")] = None,
+) -> None:
+    """Review most suspicious labels first, answered by the truth: does training again between decisions pay?"""
+    check_new("--json", json_file)
+    plans = [decisions_of(text) for text in plan or ["200,200", "400"]]
+    rows: list[dict[str, Any]] = []
+    for spec in noise or ["none"]:
+        for seed in range(seeds):
+            told = {"data.noise": spec, "seed": seed, "data.limit": limit, "network": network, "device": device}
+            config = resolve(data, options=told | {"training.epochs": epochs}, settings=settings or ())
+            console.print(f"{data}, noise {spec}")
+            with tempfile.TemporaryDirectory() as place:
+                for found in compare(config, plans, Path(place), console.print):
+                    rows.append({"noise": spec} | found)
+                    # At once: what was measured is not lost with what comes after it.
+                    write_json(json_file, {"data": data, "limit": limit, "epochs": config.training.epochs, "rows": rows})
+    say(rows)
+
+
+def decisions_of(text: str) -> tuple[int, ...]:
+    try:
+        found = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise UsageError(f'--plan "{text}" is not a list of numbers of decisions; write 200,200 or 400')
+    return found
+
+
+def say(rows: Sequence[dict[str, Any]]) -> None:
+    """Means over seeds, a line for each noise and plan."""
+    table = Table(title="means over seeds", title_justify="left")
+    names = ("wrong", "found", "left", "left_suggested", "accuracy")
+    for head in ("noise", "plan", *(HEADS.get(name, name) for name in names)):
+        table.add_column(head, justify="left" if head in ("noise", "plan") else "right")
+    for noise, plan in dict.fromkeys((row["noise"], row["plan"]) for row in rows):
+        own = [row for row in rows if (row["noise"], row["plan"]) == (noise, plan)]
+        table.add_row(noise, plan, *(mean([row[name] for row in own]) for name in names))
+    console.print(table)
+
+
+def mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):.1f}" if known else ""
+
+
+if __name__ == "__main__":
+    as_command(main)

@@ -1,6 +1,6 @@
 """How good could the training be if the division were perfect? The same two networks, divided by what is true.
 
-`python -m labelsieve.benchmark.bounds DATA --out RUN --table FILE.csv` warms up as a run does (or goes on from a run that stands
+`python -m studies.bounds DATA --out RUN --table FILE.csv` warms up as a run does (or goes on from a run that stands
 at the end of its warm-up) and then takes exactly the right labels as clean. A bound to hold cleaners against, never a method:
 it reads the true labels, so nothing of it is offered for use.
 """
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
-from labelsieve.benchmark.known import check_every_row, held_pictures, right_labels
+from labelsieve.benchmark.known import right_labels
 from labelsieve.errors import ToolError
 from labelsieve.methods.algorithm import learn
 from labelsieve.methods.parts.evidence import Evidence
@@ -25,6 +25,7 @@ from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
 from labelsieve.terminal.new_file import check_new
+from studies.known import check_every_row, held_pictures
 
 
 class Known(MixtureCleaner):

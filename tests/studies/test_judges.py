@@ -8,12 +8,12 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from labelsieve.benchmark.judges import VARIANTS, Study, main
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.prototypes import PrototypeCleaner
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive
+from studies.judges import VARIANTS, Study, main
 
 SETTINGS = ["training.epochs=5", "training.warmup=2", "training.lambda_u=0", "cleaning.dim=16", "engine.threads=1", "device=cpu"]
 OPTIONS = {"data.noise": "sym:0.5", "data.limit": 500}

@@ -1,6 +1,6 @@
 """Which score ranks wrong labels best? One training a setting, all candidate scores on what it left behind.
 
-`python -m labelsieve.benchmark.scores_study DATA --noise SPEC --out DIR` trains with noise made on purpose, keeps what both
+`python -m studies.scores_study DATA --noise SPEC --out DIR` trains with noise made on purpose, keeps what both
 networks and their prototypes said after every epoch (`trail-*.npz`), and ranks every candidate by average precision.
 A trail that is there is not trained again; one of other data or settings is refused. The test set is not looked at.
 """
@@ -17,8 +17,8 @@ import numpy as np
 import torch
 import typer
 
-from labelsieve.benchmark.known import check_every_row, check_same, check_some_wrong, wrong_labels
-from labelsieve.benchmark.ranking import average_precision, ranks, recall_at_true_count
+from labelsieve.benchmark.known import check_some_wrong, wrong_labels
+from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.runs import atomic
@@ -26,6 +26,8 @@ from labelsieve.runs.history import RECENT
 from labelsieve.runs.label_score import geometric_mean
 from labelsieve.runs.run import Run
 from labelsieve.terminal.ending import as_command
+from studies.known import check_every_row, check_same
+from studies.ranking import ranks
 
 CHOSEN = "label_score: geometric mean of prototypes' softmax share and softmax share, last 5, and the former, first"
 

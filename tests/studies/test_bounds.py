@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.benchmark.bounds import bounded, main
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive
+from studies.bounds import bounded, main
 
 
 def test_the_true_division_bounds_what_cleaners_reach(tmp_path: Path) -> None:

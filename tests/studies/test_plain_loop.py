@@ -8,11 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from labelsieve.benchmark.plain_loop import COLUMNS, PlainLoop, main
 from labelsieve.errors import UsageError
 from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive
+from studies.plain_loop import COLUMNS, PlainLoop, main
 
 SETTINGS = ["training.epochs=7", "training.warmup=3", "training.batch=32", "training.warmup_batch=32", "training.lambda_u=5"]
 SETTINGS += ["training.ramp_epochs=2", "training.mixed=true", "training.lr_drop=0.8", "engine.threads=1", "device=cpu"]
@@ -49,6 +49,7 @@ def test_a_view_is_a_crop_of_the_padded_picture(side: int, pad: int, loop: Plain
     assert len({key[:2] for key in found}) == (2 * pad + 1) ** 2 and {key[2] for key in found} == {False, True}
 
 
+@pytest.mark.slow
 def test_a_run_of_the_same_settings_goes_the_same_way(loop: PlainLoop, tmp_path: Path) -> None:
     """Far from exactly: other weights, draws and orders. But both find the wrong labels, and gain by it."""
     plain = list(loop.epochs(7))

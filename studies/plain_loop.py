@@ -1,6 +1,6 @@
 """DivideMix as a plain loop, to hold a run against: torch's layers and optimiser, scikit-learn's mixture, nothing of ours.
 
-`python -m labelsieve.benchmark.plain_loop DATA --preset cifar100-sym90 --until 45 --table FILE.csv` shares only the pictures,
+`python -m studies.plain_loop DATA --preset cifar100-sym90 --until 45 --table FILE.csv` shares only the pictures,
 the noisy labels, the network's layers and the settings with `labelsieve train --method dividemix`. No engine, no views made in
 bulk, no compilation or capture, float32 (convolutions as torch rounds them). Where it goes another way than a run of the same
 settings, one of them is wrong. It is slow on purpose.
@@ -21,7 +21,7 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from labelsieve import nets
-from labelsieve.benchmark.known import check_some_wrong, held_pictures, right_labels
+from labelsieve.benchmark.known import check_some_wrong, right_labels
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.assemble import Rows, prior_for, recipe_for, rows_for
@@ -30,6 +30,7 @@ from labelsieve.runs.resolve import resolve
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
+from studies.known import held_pictures
 
 COLUMNS = ("epoch", "accuracy", "accuracy_1", "accuracy_2", "cross_entropy", "X_1", "X_2", "precision", "auc")
 # What a run would do by these settings, this loop does not: only so it goes the way of a run of the same settings.

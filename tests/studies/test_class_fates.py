@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from labelsieve.benchmark.class_fates import fates_of, main, rank_correlation
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.resolve import resolve
 from labelsieve.runs.train import begin, drive
+from studies.class_fates import fates_of, main, rank_correlation
 
 SETTINGS = [
     "training.epochs=8",
@@ -74,6 +74,7 @@ def test_the_whole_is_what_the_run_itself_measured(run: Path) -> None:
     check_the_whole(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cleaner", "noise"), [("cpc-awr", "sym:0.1"), ("gmm-agn", "sym:0.95")])
 def test_what_was_decided_after_the_warm_up_counts(cleaner: str, noise: str, tmp_path: Path) -> None:
     """A least share that is taken where few labels are wrong, a higher threshold where most are."""

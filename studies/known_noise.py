@@ -1,6 +1,6 @@
 """One run on noise made on purpose, and what came of it as a small JSON file: for tables over many settings and machines.
 
-`python -m labelsieve.benchmark.known_noise DATA --noise SPEC --out FILE.json` trains as `labelsieve train` does and writes what
+`python -m studies.known_noise DATA --noise SPEC --out FILE.json` trains as `labelsieve train` does and writes what
 was really wrong, what was estimated of it after the warm-up, accuracy epoch by epoch, how the issues rank and what they cost.
 `--trail FILE.npz` keeps what every epoch said of every label (see scores_study), `--evidence FILE.npz` the features after the
 warm-up, so that scores and estimates can be compared later without training again.
@@ -18,9 +18,8 @@ import torch
 import typer
 
 from labelsieve.benchmark.against_cleanlab import peak_mib
-from labelsieve.benchmark.known import check_every_row, check_same, wrong_labels
+from labelsieve.benchmark.known import wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
-from labelsieve.benchmark.scores_study import Trail, Watch, write_arrays
 from labelsieve.data.noise_record import read_json
 from labelsieve.issues.reading import read_issues
 from labelsieve.methods.algorithm import Epoch
@@ -32,6 +31,8 @@ from labelsieve.runs.run import Run
 from labelsieve.runs.train import begin, drive
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
+from studies.known import check_every_row, check_same
+from studies.scores_study import Trail, Watch, write_arrays
 
 
 class Noted:

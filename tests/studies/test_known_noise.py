@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from labelsieve.benchmark import comparison, folds, known_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import UsageError
 from runs.tiny import SETTINGS, arrays_file, pictures
+from studies import comparison, folds, known_noise
 
 TINY = [f"{key}={value}" for key, value in SETTINGS.items() if key != "data.noise"]
 

@@ -1,6 +1,6 @@
 """Which classes does a run lose, and when? What it kept of itself goes in, a row for each class comes out; nothing is trained.
 
-`python -m labelsieve.benchmark.class_fates RUN [--table FILE.csv]` reads early_losses.npz, scores.npz and predictions.npz of a
+`python -m studies.class_fates RUN [--table FILE.csv]` reads early_losses.npz, scores.npz and predictions.npz of a
 run on known noise: how well the losses told right labels from wrong ones in each class when the warm-up was over, how pure and
 how complete what is taken as clean of the class is at the end, and how many of its test pictures are named right.
 """
@@ -16,8 +16,6 @@ import torch
 import typer
 from rich.table import Table
 
-from labelsieve.benchmark.known import known_losses
-from labelsieve.benchmark.ranking import ranks
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, command
 from labelsieve.methods.algorithm import taken
@@ -29,6 +27,8 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
+from studies.known import known_losses
+from studies.ranking import ranks
 
 SHOWN = 12  # classes on the terminal, the worst first; the table has all
 WHOLE = {"taken": 0, "accuracy": 0}  # columns without decimals there

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.benchmark.review_load import load
 from review.made import made_run
+from studies.review_load import load
 
 
 def test_a_few_clients_for_a_moment(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Which prototypes judge better than the mixture that teaches them? One run, many judges beside it, all on the same evidence.
 
-`python -m labelsieve.benchmark.judges DATA --out RUN --table FILE.csv` trains (or goes on with) a run and lets every variant
+`python -m studies.judges DATA --out RUN --table FILE.csv` trains (or goes on with) a run and lets every variant
 learn from each epoch's evidence, without any say in the training. Measured on the training set are the AUC of clean against wrong
 labels and how right the tenth is that a judge ranks first; the test set is not looked at.
 """
@@ -17,8 +17,7 @@ import torch
 import typer
 from torch import Tensor
 
-from labelsieve.benchmark.known import check_every_row, check_some_wrong, right_labels
-from labelsieve.benchmark.ranking import head
+from labelsieve.benchmark.known import check_some_wrong, right_labels
 from labelsieve.errors import UsageError, suggest
 from labelsieve.methods.algorithm import PEERS, Epoch
 from labelsieve.methods.parts.cleaners import MixtureCleaner, PrototypeCleaner
@@ -34,6 +33,8 @@ from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
 from labelsieve.terminal.new_file import check_new
 from labelsieve.terminal.progress import line
+from studies.known import check_every_row
+from studies.ranking import head
 
 # name -> settings of the judge, and of what it is taught and shown
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.benchmark import bounds, judges, known_noise, plain_loop
 from labelsieve.errors import UsageError
+from studies import bounds, judges, known_noise, plain_loop
 
 # The source does not exist: whoever looks at it before the table says another thing.
 NOWHERE = "arrays:/nowhere.npz"

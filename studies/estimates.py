@@ -1,4 +1,4 @@
-"""The noise estimate held against known noise: `python -m labelsieve.benchmark.estimates DATA [--noise SPEC ...]`.
+"""The noise estimate held against known noise: `python -m studies.estimates DATA [--noise SPEC ...]`.
 
 Warms the networks up on made noise, estimates, and prints what was really wrong beside it, with the rule's lambda_u.
 """

@@ -1,7 +1,7 @@
 """The training half of cleanlab's row, for machines without cleanlab: out-of-sample probabilities go into an npz.
 
-`python -m labelsieve.benchmark.folds DATA --noise SPEC --out FILE.npz` trains the folds of `labelsieve bench-cleanlab`;
-`labelsieve.benchmark.comparison` scores what they left, with cleanlab, anywhere.
+`python -m studies.folds DATA --noise SPEC --out FILE.npz` trains the folds of `labelsieve bench-cleanlab`;
+`studies.comparison` scores what they left, with cleanlab, anywhere.
 """
 
 from pathlib import Path
@@ -12,10 +12,10 @@ import typer
 
 from labelsieve.benchmark.against_cleanlab import Task, Watch, out_of_sample, peak_mib
 from labelsieve.benchmark.known import wrong_labels
-from labelsieve.benchmark.scores_study import write_arrays
 from labelsieve.engine.device import choose_device
 from labelsieve.runs.assemble import rows_for
 from labelsieve.terminal.ending import as_command
+from studies.scores_study import write_arrays
 
 
 def folds_of(task: Task) -> dict[str, np.ndarray]:

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelsieve.benchmark import bounds, judges, known_noise, plain_loop, scores_study
 from labelsieve.runs.resolve import resolve
 from labelsieve.terminal.ending import as_command
 from runs.tiny import whole
+from studies import bounds, judges, known_noise, plain_loop, scores_study
 
 
 def ended(main: object, words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -101,6 +101,7 @@ def test_judges_that_would_learn_nothing_are_told(
     assert "--until 2: the next epoch that judges can learn from is 3" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_noise_of_a_file_has_a_trail_too(tmp_path: Path) -> None:
     """Its path was taken for folders, which were not there when the training was over."""
     settings = ["training.epochs=3", "training.warmup=1", "data.limit=200", "engine.threads=1", "device=cpu"]

@@ -11,14 +11,14 @@ import pytest
 import torch
 import typer
 
-from labelsieve.benchmark import branches
-from labelsieve.benchmark.branches import StopAt, main, measures
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import checkpoint
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.held import held
 from labelsieve.runs.resolve import resolve
 from runs.tiny import whole
+from studies import branches
+from studies.branches import StopAt, main, measures
 
 AT, EPOCHS = 4, 7
 SETTINGS = [f"training.epochs={EPOCHS}", "training.warmup=2", "training.lambda_u=0", "cleaning.dim=16", "cleaning.least_clean=0"]
@@ -116,6 +116,7 @@ def open_ones(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way",
     [
@@ -157,6 +158,7 @@ def test_the_table_keeps_branches_of_other_commands(open_ones: Path) -> None:
     assert named[0] == "tau=0.6" and named.count("as-it-is") == EPOCHS
 
 
+@pytest.mark.slow
 def test_stopped_at_an_epoch_it_goes_on_to_a_later_one_and_to_the_end(
     done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +171,7 @@ def test_stopped_at_an_epoch_it_goes_on_to_a_later_one_and_to_the_end(
     assert lines(out / "as-it-is") == lines(done / "as-it-is")
 
 
+@pytest.mark.slow
 def test_time_that_is_over_leaves_the_rest_for_the_next_call(
     done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,6 +187,7 @@ def test_time_that_is_over_leaves_the_rest_for_the_next_call(
     assert lines(out / "prototype_prior=0.55") == lines(done / "prototype_prior=0.55")
 
 
+@pytest.mark.slow
 def test_what_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
     out = tmp_path / "study"
     with held(out / ".locks" / "as-it-is"):
@@ -191,6 +195,7 @@ def test_what_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
     assert not (out / "as-it-is").exists() and len(lines(out / "prototype_prior=0.55")) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("run", "epoch"), [("trunk", 1), ("as-it-is", AT + 1)])
 def test_a_signal_stops_it_with_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str, epoch: int) -> None:
     asked = StopAt.__call__
@@ -208,6 +213,7 @@ def test_a_signal_stops_it_with_its_exit_code(tmp_path: Path, monkeypatch: pytes
     assert len(table.read_text().splitlines()) == 1 + epoch if run == "as-it-is" else not table.exists()
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_it_left_the_trunk_leaves_it_then(
     done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +261,7 @@ def test_branches_that_have_parted_hold_their_epoch(done: Path) -> None:
     assert len(lines(done / "trunk")) == AT and not (done / "tau=0.9").exists()
 
 
+@pytest.mark.slow
 def test_a_common_run_that_was_over_before_is_told(tmp_path: Path) -> None:
     """Its length follows from the noise, so that it is not known beforehand."""
     known = [text for text in SETTINGS if not text.startswith("training.epochs")]

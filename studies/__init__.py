@@ -1,0 +1,1 @@
+"""Experiments on the method, outside the wheel: `python -m studies.NAME --help` from a checkout."""
