@@ -27,3 +27,6 @@ ABOVE = {
     "review": ("decisions", "issues", "report", "runs", "data"),
     "benchmark": (*BELOW, "issues", "report", "runs", "terminal"),
     "reproduce": ("runs", "issues", "report", "benchmark", "engine", "methods"),
+    "api": ("runs", "issues", "terminal", *BELOW),
+    "terminal": ("runs", "issues", "data"),
+}
