@@ -14,17 +14,17 @@ import typer
 from torch import Tensor
 
 from labelsieve.benchmark.known import right_labels
+from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError
 from labelsieve.methods.algorithm import learn
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.small_loss import MixtureCleaner
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.tail import tail
-from labelsieve.runs.train import Run
+from labelsieve.results.tail import tail
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
 from labelsieve.terminal.new_file import check_new
+from labelsieve.train.loop import Run
 from studies.known import check_every_row, held_pictures
 
 

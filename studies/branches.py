@@ -19,23 +19,23 @@ import typer
 from rich.table import Column, Table
 
 from labelsieve.benchmark.known import check_some_wrong
+from labelsieve.config.presets import MIXTURES, PROTOTYPES
+from labelsieve.config.resolve import parse_settings, resolve
+from labelsieve.config.schema import Config
+from labelsieve.config.validate import unheeded
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.results.tail import number
 from labelsieve.runs import atomic
 from labelsieve.runs.checkpoint import Checkpoint
-from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.held import held
-from labelsieve.runs.presets import MIXTURES, PROTOTYPES
-from labelsieve.runs.resolve import parse_settings, resolve
-from labelsieve.runs.restore import start_at
-from labelsieve.runs.run import Run, state_of
-from labelsieve.runs.tail import number
-from labelsieve.runs.validate import unheeded
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
 from labelsieve.terminal.progress import Stopper, follow
+from labelsieve.train.restore import start_at
+from labelsieve.train.run import Run, state_of
 
 UNCHANGED, TRUNK, TABLE = "as-it-is", "trunk", "branches.csv"
 # column -> where a line of metrics.jsonl has it, one number or one for each network, and how many decimals it is given

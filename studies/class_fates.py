@@ -20,8 +20,8 @@ from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, command
 from labelsieve.methods.algorithm import taken
 from labelsieve.methods.parts.diagnostics import auc
+from labelsieve.results.answers import read_answers
 from labelsieve.runs import atomic
-from labelsieve.runs.answers import read_answers
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import console

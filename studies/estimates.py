@@ -8,15 +8,16 @@ from typing import Annotated
 import typer
 
 from labelsieve.benchmark.known import wrong_labels
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
 from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise
 from labelsieve.methods.stages import warm_up
-from labelsieve.runs.assemble import parts_for, rows_for
-from labelsieve.runs.config import Config
-from labelsieve.runs.decide import lambda_by
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import settled
+from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
+from labelsieve.train.build import parts_for
+from labelsieve.train.decide import lambda_by
+from labelsieve.train.loop import settled
 
 NOISES = ["none", "sym:0.05", "sym:0.2", "sym:0.4", "sym:0.6", "sym:0.8", "pair:0.2", "pair:0.4"]
 

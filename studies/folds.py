@@ -13,7 +13,7 @@ import typer
 from labelsieve.benchmark.against_cleanlab import Task, Watch, out_of_sample, peak_mib
 from labelsieve.benchmark.known import wrong_labels
 from labelsieve.engine.device import choose_device
-from labelsieve.runs.assemble import rows_for
+from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.ending import as_command
 from studies.scores_study import write_arrays
 
@@ -39,7 +39,7 @@ def main(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train the folds and keep their probabilities."""
-    from labelsieve.runs.resolve import resolve
+    from labelsieve.config.resolve import resolve
 
     if not out.exists():
         options = {"data.noise": noise, "seed": seed, "data.limit": limit}

@@ -18,21 +18,21 @@ import typer
 from torch import Tensor
 
 from labelsieve.benchmark.known import check_some_wrong, right_labels
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
 from labelsieve.errors import UsageError, suggest
 from labelsieve.methods.algorithm import PEERS, Epoch
 from labelsieve.methods.parts.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.methods.parts.diagnostics import auc
 from labelsieve.methods.stages import weak_features
 from labelsieve.runs import atomic
-from labelsieve.runs.config import Config
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.run import Run
-from labelsieve.runs.train import drive
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.going import going
 from labelsieve.terminal.new_file import check_new
 from labelsieve.terminal.progress import line
+from labelsieve.train.loop import drive
+from labelsieve.train.run import Run
 from studies.known import check_every_row
 from studies.ranking import head
 

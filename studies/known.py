@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Held
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.runs.assemble import Rows
-from labelsieve.runs.config import Config
-from labelsieve.runs.early import EarlyLosses, read_early_losses
+from labelsieve.results.early import EarlyLosses, read_early_losses
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.rows import Rows
 
 
 def check_every_row(config: Config) -> None:

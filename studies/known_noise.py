@@ -20,17 +20,17 @@ import typer
 from labelsieve.benchmark.against_cleanlab import peak_mib
 from labelsieve.benchmark.known import wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.config.schema import Config
 from labelsieve.data.noise_record import read_json
 from labelsieve.issues.reading import read_issues
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.estimate import estimate_noise
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs import atomic
-from labelsieve.runs.config import Config
-from labelsieve.runs.run import Run
-from labelsieve.runs.train import begin, drive
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
+from labelsieve.train.loop import begin, drive
+from labelsieve.train.run import Run
 from studies.known import check_every_row, check_same
 from studies.scores_study import Trail, Watch, write_arrays
 
@@ -118,7 +118,7 @@ def main(
     evidence: Annotated[Path | None, typer.Option(help="Also keep the features after the warm-up: a new npz.")] = None,
 ) -> None:
     """Train once and write down what came of it."""
-    from labelsieve.runs.resolve import resolve
+    from labelsieve.config.resolve import resolve
 
     options = {"data.noise": noise, "seed": seed, "data.limit": limit, "method": method}
     config = resolve(data, options=options, settings=settings or ())

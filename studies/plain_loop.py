@@ -22,14 +22,15 @@ from torch import Tensor
 
 from labelsieve import nets
 from labelsieve.benchmark.known import check_some_wrong, right_labels
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config, value_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.runs.assemble import Rows, prior_for, recipe_for, rows_for
-from labelsieve.runs.config import Config, value_at
-from labelsieve.runs.resolve import resolve
+from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
+from labelsieve.train.build import prior_for, recipe_for
 from studies.known import held_pictures
 
 COLUMNS = ("epoch", "accuracy", "accuracy_1", "accuracy_2", "cross_entropy", "X_1", "X_2", "precision", "auc")

@@ -18,20 +18,20 @@ from rich.table import Table
 
 from labelsieve.cli.figures_file import write_json
 from labelsieve.cli.picture_options import Settings
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
+from labelsieve.corrected.automatic import sure_corrections
 from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import UsageError
 from labelsieve.issues.policy import verdicts
-from labelsieve.runs.automatic import sure_corrections
-from labelsieve.runs.config import Config
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.resolve import resolve
 from labelsieve.runs.rounds import based_on
-from labelsieve.runs.train import Run, begin, drive
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
+from labelsieve.train.loop import Run, begin, drive
 
 WHO = "script"
 HEADS = {"left_suggested": "left, suggestions followed", "accuracy": "accuracy, %"}

@@ -21,11 +21,11 @@ from labelsieve.benchmark.known import check_some_wrong, wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.methods.algorithm import Epoch
+from labelsieve.results.history import RECENT
+from labelsieve.results.label_score import geometric_mean
 from labelsieve.runs import atomic
-from labelsieve.runs.history import RECENT
-from labelsieve.runs.label_score import geometric_mean
-from labelsieve.runs.run import Run
 from labelsieve.terminal.ending import as_command
+from labelsieve.train.run import Run
 from studies.known import check_every_row, check_same
 from studies.ranking import ranks
 
@@ -155,8 +155,8 @@ def trained(path: Path, data: str, noise: str, seed: int, limit: int | None, set
     """The trail at `path`, trained first where there is none."""
     import time
 
-    from labelsieve.runs.resolve import resolve
-    from labelsieve.runs.train import begin, drive
+    from labelsieve.config.resolve import resolve
+    from labelsieve.train.loop import begin, drive
 
     made = {"data": data.partition(":")[0], "noise": noise, "seed": seed, "limit": limit, "settings": list(settings)}
     if not path.exists():

@@ -12,10 +12,10 @@ import typer
 from typer.main import get_command
 
 from labelsieve.cli.main import app
+from labelsieve.config.presets import CLEANERS, preset
+from labelsieve.config.schema import full_key
+from labelsieve.config.validate import METHODS
 from labelsieve.data.noise import NOISES
-from labelsieve.runs.config import full_key
-from labelsieve.runs.presets import CLEANERS, preset
-from labelsieve.runs.validate import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "PAPER.md", "RESULTS.md", "ARCHITECTURE.md")]

@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from api.made import blobs, stripes
 from labelsieve import NoisyLabelClassifier
+from labelsieve.predict.model import load_model
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.model import load_model
 
 NAMES = np.array(["cat", "dog", "owl"])
 

@@ -14,7 +14,7 @@ from api.made import blobs, stripes
 from labelsieve import NoisyLabelClassifier, find_label_issues
 from labelsieve.api.labels import BadInput
 from labelsieve.errors import UsageError
-from labelsieve.runs import train
+from labelsieve.train import loop as train
 
 
 def quick(**told: Any) -> NoisyLabelClassifier:

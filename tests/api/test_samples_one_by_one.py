@@ -14,7 +14,7 @@ from torch.utils.data import TensorDataset
 from api.made import blobs, stripes
 from labelsieve import NoisyLabelClassifier, find_label_issues
 from labelsieve.api.labels import BadInput
-from labelsieve.runs.model import load_model
+from labelsieve.predict.model import load_model
 
 IMAGES, LABELS = stripes(40)
 PICTURES = [Image.fromarray(image) for image in IMAGES]

@@ -23,10 +23,10 @@ from labelsieve.benchmark.against_cleanlab import (
     out_of_sample,
 )
 from labelsieve.benchmark.known import wrong_labels
+from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
-from labelsieve.runs.assemble import rows_for
-from labelsieve.runs.config import Config
-from labelsieve.runs.train import begin
+from labelsieve.runs.rows import rows_for
+from labelsieve.train.loop import begin
 from runs.tiny import arrays_file, tiny_config
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from labelsieve.benchmark.large import Profile, mapped_rows, profile
-from labelsieve.runs.config import Config, override
-from labelsieve.runs.presets import clothing1m
+from labelsieve.config.presets import clothing1m
+from labelsieve.config.schema import Config, override
 
 SMALLEST = {
     "device": "cpu",

@@ -6,11 +6,12 @@ import torch
 from engine.kernel_list import graphs_on_a_cpu
 from labelsieve.benchmark import speed
 from labelsieve.benchmark.speed import Clock, ceiling, epoch, made_rows
+from labelsieve.config.presets import cifar10_sym
+from labelsieve.config.schema import Config, override
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.methods.stages import Division
-from labelsieve.runs.assemble import Parts, Rows, parts_for
-from labelsieve.runs.config import Config, override
-from labelsieve.runs.presets import cifar10_sym
+from labelsieve.runs.rows import Rows
+from labelsieve.train.build import Parts, parts_for
 
 SMALL = {"device": "cpu", "network": "small", "training.batch": 4, "training.warmup_batch": 4, "engine.threads": 1}
 

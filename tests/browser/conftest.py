@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from labelsieve.runs.resolve import resolve
+from labelsieve.config.resolve import resolve
 from runs.tiny import whole
 
 REQUIRED = os.environ.get("LABELSIEVE_BROWSER") == "required"

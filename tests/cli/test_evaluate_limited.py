@@ -10,8 +10,8 @@ from cli.conftest import TINY, Shell
 from cli.own import QUICK, broken, folder
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.npz import read_npz
-from labelsieve.runs import evaluate
-from labelsieve.runs.answers import test_set_hash as set_hash
+from labelsieve.predict import evaluate
+from labelsieve.results.answers import test_set_hash as set_hash
 
 FEW = ("--set", "data.test_limit=6")
 

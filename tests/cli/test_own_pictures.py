@@ -11,8 +11,8 @@ import yaml
 
 from cli.conftest import Shell
 from cli.own import QUICK, broken, folder, striped
+from labelsieve.config.resolve import resolve
 from labelsieve.data.pictures import pool
-from labelsieve.runs.resolve import resolve
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +79,7 @@ def test_a_run_folder_is_not_measured_on(trained: Path, shell: Shell) -> None:
 
 def test_the_written_configuration_reproduces_the_run(tmp_path: Path, shell: Shell, pictures: Path) -> None:
     from labelsieve.runs.folder import RunFolder
-    from labelsieve.runs.train import begin, drive
+    from labelsieve.train.loop import begin, drive
 
     first = tmp_path / "first"
     assert shell("train", pictures, "--out", first, *QUICK, "--size", 10, "--classes", "dog,cow,cat", "--no-mirror").code == 0
@@ -272,8 +272,8 @@ def test_predict_is_what_the_model_says_in_training_form(tmp_path: Path, shell: 
     """Decoded as in training: the same picture has the same probabilities as through the training cache."""
     import torch
 
+    from labelsieve.predict.model import load_model
     from labelsieve.runs.folder import RunFolder
-    from labelsieve.runs.model import load_model
     from labelsieve.runs.own import open_rows
 
     found = open_rows(RunFolder.open(trained).read_config()).collection

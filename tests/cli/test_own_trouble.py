@@ -125,8 +125,8 @@ def test_pictures_that_changed_between_two_runs_are_named(tmp_path: Path, shell:
 
 
 def test_pictures_deleted_while_a_run_goes_on_do_not_matter(tmp_path: Path, shell: Shell, animals: Path) -> None:
-    from labelsieve.runs.resolve import resolve
-    from labelsieve.runs.train import begin, drive
+    from labelsieve.config.resolve import resolve
+    from labelsieve.train.loop import begin, drive
 
     settings = {"training.epochs": 2, "device": "cpu", "cleaning.dim": 8, "pictures.workers": 1}
     run = begin(tmp_path / "run", resolve(f"pictures:{animals}", options=settings))

@@ -8,13 +8,13 @@ import pytest
 
 from cli.conftest import Shell
 from cli.own import QUICK, striped
+from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.errors import UsageError
 from labelsieve.issues.policy import Decision
 from labelsieve.review.pictures import Pictures
 from labelsieve.review.table import read_table
-from labelsieve.runs.apply import apply_run
 from labelsieve.runs.folder import RunFolder
 
 pa = pytest.importorskip("pyarrow")

@@ -17,8 +17,8 @@ from labelsieve.cli import planning
 from labelsieve.data.npz import read_npz
 from labelsieve.reproduce import paper, speed
 from labelsieve.reproduce.speed import H200
-from labelsieve.runs.train import Progress, Run, drive
 from labelsieve.terminal.progress import Stopper
+from labelsieve.train.loop import Progress, Run, drive
 from reproduce.tiny_sweep import table
 from runs.tiny import arrays_file, pictures, tiny_config, whole
 

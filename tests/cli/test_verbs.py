@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 
 from cli.conftest import TINY, Shell
+from labelsieve.config.presets import PRESETS
+from labelsieve.config.schema import dotted_keys
 from labelsieve.data.sources import FORMS
-from labelsieve.runs import environment, train
-from labelsieve.runs.config import dotted_keys
-from labelsieve.runs.presets import PRESETS
-from labelsieve.runs.run import Run
+from labelsieve.runs import environment
 from labelsieve.terminal import going
+from labelsieve.train import loop as train
+from labelsieve.train.run import Run
 from labelsieve.version import __version__
 from runs.tiny import FILES, SETTINGS, arrays_file, contents, pictures
 

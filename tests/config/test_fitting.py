@@ -2,12 +2,12 @@
 
 import pytest
 
+from labelsieve.config.fitting import batch_for, eval_batch_for, fitted, network_for
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config, from_yaml, override, to_yaml
 from labelsieve.nets import NETWORKS
 from labelsieve.nets.choice import choose_network
-from labelsieve.runs.assemble import recipe_for
-from labelsieve.runs.config import Config, from_yaml, override, to_yaml
-from labelsieve.runs.fitting import batch_for, eval_batch_for, fitted, network_for
-from labelsieve.runs.resolve import resolve
+from labelsieve.train.build import recipe_for
 
 
 @pytest.mark.parametrize(

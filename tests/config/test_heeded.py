@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from labelsieve.config.resolve import resolve, resolve_next
 from labelsieve.errors import UsageError
-from labelsieve.runs.resolve import resolve, resolve_next
 
 SAID = ("image_column=x", "label_column=x", "id_column=x", "split_column=x", "encoding=cp1252", "root=/tmp", "labels_file=/x.npy")
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from cli.own import folder
+from labelsieve.config.moved import moved_to
+from labelsieve.config.resolve import resolve_next
+from labelsieve.config.schema import Config, DataConfig, TrainingConfig
+from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures import pool
 from labelsieve.errors import ToolError
 from labelsieve.exports.export import export_run
+from labelsieve.predict.evaluate import evaluate_model
+from labelsieve.results.reporting import run_report
 from labelsieve.review.opening import open_review
-from labelsieve.runs.apply import apply_run
-from labelsieve.runs.config import Config, DataConfig, TrainingConfig
-from labelsieve.runs.evaluate import evaluate_model
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.moved import moved_to
-from labelsieve.runs.reporting import run_report
-from labelsieve.runs.resolve import resolve_next
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train.loop import begin, drive, take_up
 from runs.made_runs import as_advised
 from runs.tiny import contents, tiny_config
 

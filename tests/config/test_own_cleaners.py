@@ -12,15 +12,15 @@ from torch import Tensor
 
 from api.made import blobs
 from labelsieve import NoisyLabelClassifier, register_cleaner
+from labelsieve.config import own_cleaners
 from labelsieve.errors import UsageError
 from labelsieve.methods.parts.cleaners import Evidence, PrototypeCleaner
+from labelsieve.predict.evaluate import load_model
 from labelsieve.reproduce.curves import agreement_lines, auc_lines
 from labelsieve.reproduce.drawings import lines_figure, save
-from labelsieve.runs import own_cleaners
-from labelsieve.runs.evaluate import load_model
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train.loop import begin, drive, take_up
 from runs.tiny import arrays_file, contents, tiny_config, to_the_end, whole
 
 

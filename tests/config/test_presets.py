@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from labelsieve.config.presets import PRESETS, VARIANTS, crossed, crossed_keys, describe, preset, webvision
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
 from labelsieve.data.noise_record import Noise, label_hash, save
 from labelsieve.errors import UsageError
 from labelsieve.methods.parts.cleaners import PrototypeCleaner
-from labelsieve.runs.assemble import cleaners_for, prototype_memory_for, recipe_for
-from labelsieve.runs.config import Config
-from labelsieve.runs.presets import PRESETS, VARIANTS, crossed, crossed_keys, describe, preset, webvision
-from labelsieve.runs.resolve import resolve
+from labelsieve.train.build import cleaners_for, prototype_memory_for, recipe_for
 
 # preset: lambda_u, warm-up, mixture threshold, memory, e as a share, cleaner, entropy penalty, noise
 TABLE = {

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from labelsieve.config.quick import DECIDED, quick_settings, quick_words
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import override
 from labelsieve.errors import UsageError
 from labelsieve.issues.reading import read_issues
-from labelsieve.runs.assemble import recipe_for
-from labelsieve.runs.config import override
-from labelsieve.runs.quick import DECIDED, quick_settings, quick_words
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive
+from labelsieve.train.build import recipe_for
+from labelsieve.train.loop import begin, drive
 
 
 def test_large_sets_train_plainly_and_small_ones_go_on_mixed() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from cli.own import folder
 from labelsieve.cli.train import config_for
+from labelsieve.config.resolve import resolve, resolve_next
 from labelsieve.errors import UsageError
-from labelsieve.runs.resolve import resolve, resolve_next
 
 
 def test_a_plain_path_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

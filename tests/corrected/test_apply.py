@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from data.pictures.made import class_folders, noise, save
+from labelsieve.corrected.apply import Applied, apply_run
+from labelsieve.corrected.automatic import automatic
 from labelsieve.data.corrected import puts
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
@@ -19,8 +21,6 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision
 from labelsieve.issues.reading import read_issues
 from labelsieve.runs import atomic
-from labelsieve.runs.apply import Applied, apply_run
-from labelsieve.runs.automatic import automatic
 from labelsieve.runs.folder import RunFolder
 from runs.made_runs import as_advised, files_in, made_run
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labelsieve.corrected.apply import apply_run
 from labelsieve.data.arrays import load_arrays
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision
-from labelsieve.runs.apply import apply_run
 from runs.made_runs import as_advised, made_run
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from data.pictures.made import noise, save
+from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.errors import UsageError
 from labelsieve.issues.policy import Decision
-from labelsieve.runs.apply import apply_run
 from runs.made_runs import as_advised, files_in, made_run
 
 pytestmark = pytest.mark.usefixtures("own_cache")

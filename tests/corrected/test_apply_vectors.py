@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labelsieve.config.schema import PicturesConfig, override
+from labelsieve.corrected.apply import apply_run
 from labelsieve.data.embeddings import measured_vectors, read_embeddings
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.errors import ToolError
 from labelsieve.issues.policy import Decision
-from labelsieve.runs.apply import apply_run
-from labelsieve.runs.config import PicturesConfig, override
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import Carried, Round
 from runs.made_runs import as_advised, made_run

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from labelsieve.config.schema import from_yaml
 from labelsieve.data import cifar_files, unpacked
 from labelsieve.data.human_labels import human_labels
 from labelsieve.data.idx import read_idx
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
-from labelsieve.runs.config import from_yaml
 
 
 def test_an_npz_that_no_memory_holds_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.errors import ToolError
 from labelsieve.issues.policy import Decision
-from labelsieve.runs.apply import apply_run
 from runs.made_runs import made_run
 
 PICTURES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), dtype=np.uint8)

@@ -5,15 +5,16 @@ import os
 import pytest
 import torch
 
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
 from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import callers_settings_kept
 from labelsieve.engine.fast import Speed, be_deterministic, compiled, speed_for
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.stages import Division, train, warm_up
-from labelsieve.runs.assemble import Parts, Rows, parts_for, rows_for
-from labelsieve.runs.config import Config
-from labelsieve.runs.resolve import resolve
+from labelsieve.runs.rows import Rows, rows_for
+from labelsieve.train.build import Parts, parts_for
 
 SAMPLES = 640
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from labelsieve.config.resolve import resolve
 from labelsieve.data.augment import views_for
 from labelsieve.engine.device import callers_settings_kept
 from labelsieve.engine.fast import FastEngine, Speed
@@ -14,8 +15,8 @@ from labelsieve.engine.plain import PlainEngine
 from labelsieve.methods.learner import see
 from labelsieve.methods.parts.cleaners import ContrastiveCleaner
 from labelsieve.methods.stages import Division, train
-from labelsieve.runs.assemble import parts_for, rows_for
-from labelsieve.runs.resolve import resolve
+from labelsieve.runs.rows import rows_for
+from labelsieve.train.build import parts_for
 from methods.tiny_run import Tiny, pictures, tiny
 
 

@@ -12,10 +12,10 @@ from PIL import Image
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.exports import model_files
 from labelsieve.exports.export import export_run
+from labelsieve.predict.model import load_model
+from labelsieve.predict.new_samples import find_samples
+from labelsieve.predict.predict import predictions
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.model import load_model
-from labelsieve.runs.new_samples import find_samples
-from labelsieve.runs.predict import predictions
 from runs.file_limit import files_at_most
 from runs.tiny import pictures
 

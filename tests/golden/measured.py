@@ -17,11 +17,11 @@ import torch
 from kernel_list import graphs_on_a_cpu
 from safetensors.torch import load_file
 
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
 from labelsieve.engine.fast import Speed
-from labelsieve.runs import assemble
-from labelsieve.runs.config import Config
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train import build as assemble
+from labelsieve.train.loop import begin, drive, take_up
 from runs.tiny import arrays_file, pictures, tiny_config
 
 FILE = Path(__file__).with_name("golden.json")

@@ -11,12 +11,13 @@ from tiny_run import Tiny, pictures, tiny
 from torch import Tensor
 
 import labelsieve.methods
+from labelsieve.config.schema import Config, override
 from labelsieve.data.noisy_data import NoisyData, Truth
 from labelsieve.methods import algorithm
 from labelsieve.methods.algorithm import Diverged, Epoch
 from labelsieve.methods.stages import Division
-from labelsieve.runs.assemble import parts_for, rows_for
-from labelsieve.runs.config import Config, override
+from labelsieve.runs.rows import rows_for
+from labelsieve.train.build import parts_for
 
 
 class Calls:

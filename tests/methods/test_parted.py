@@ -8,13 +8,14 @@ from tiny_run import learner, small_recipe
 from torch import nn
 
 from labelsieve import nets
+from labelsieve.config.schema import Config, override
 from labelsieve.errors import UsageError
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts.guessing import guesses
 from labelsieve.methods.parts.parted import can_part, in_parts, normalising, shared_by
 from labelsieve.nets.small import SmallNet
-from labelsieve.runs.assemble import parts_for, rows_for
-from labelsieve.runs.config import Config, override
+from labelsieve.runs.rows import rows_for
+from labelsieve.train.build import parts_for
 
 
 def pictures_or_vectors(vectors: bool) -> tuple[nn.Sequential, torch.Tensor]:

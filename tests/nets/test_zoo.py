@@ -28,9 +28,9 @@ def test_zoo_networks_give_logits_and_features(timm: ModuleType, name: str) -> N
 def test_a_zoo_network_trains_in_a_run_and_is_loaded_again(timm: ModuleType, tmp_path: Path) -> None:
     import numpy as np
 
-    from labelsieve.runs.model import load_model
-    from labelsieve.runs.resolve import resolve
-    from labelsieve.runs.train import begin, drive
+    from labelsieve.config.resolve import resolve
+    from labelsieve.predict.model import load_model
+    from labelsieve.train.loop import begin, drive
 
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "a.npz", images=rng.integers(0, 255, (16, 32, 32), dtype=np.uint8), labels=np.arange(16) % 2)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from labelsieve.config.schema import dotted_keys, override
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce import drawings
 from labelsieve.reproduce.curves import OF_A_RUN, auc_lines, training_panels
 from labelsieve.reproduce.figure_files import Group, draw_all, folders_in, groups_of
 from labelsieve.reproduce.losses import densities
-from labelsieve.runs.config import dotted_keys, override
-from labelsieve.runs.early import read_early_losses
+from labelsieve.results.early import read_early_losses
 from labelsieve.runs.folder import RunFolder
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from labelsieve.cli.main import main
+from labelsieve.config.schema import Config
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Cell, chosen
 from labelsieve.reproduce.paper import TABLES
 from labelsieve.reproduce.tasks import Places, Settings, lacks, tasks_for
-from labelsieve.runs.config import Config
 from labelsieve.terminal import going
 
 DATA = {name: f"{name}:/data/{name}" for name in ("cifar10", "cifar100", "clothing1m", "webvision", "fashion-mnist")}

@@ -17,7 +17,7 @@ from labelsieve.reproduce import warm_ups
 from labelsieve.reproduce.sweep import check, open_sweep, read_sweep, work
 from labelsieve.reproduce.tasks import Settings
 from labelsieve.runs.held import held
-from labelsieve.runs.train import begin, drive
+from labelsieve.train.loop import begin, drive
 from labelsieve.version import __version__
 from reproduce.tiny_sweep import CLEANERS, EPOCHS, sweep, tasks, trained
 from runs.tiny import arrays_file, contents, whole

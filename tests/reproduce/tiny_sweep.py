@@ -8,7 +8,7 @@ from typing import Any
 from labelsieve.reproduce.cells import Cell, Job, Table
 from labelsieve.reproduce.sweep import Report, open_sweep, work
 from labelsieve.reproduce.tasks import Places, Settings, Task, tasks_for
-from labelsieve.runs.train import Progress, Run, drive
+from labelsieve.train.loop import Progress, Run, drive
 from runs.tiny import SETTINGS
 
 CLEANERS = ("ce", "gmm-agn", "cpc-awr")

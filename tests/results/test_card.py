@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelsieve.runs.card import card, plain
+from labelsieve.results.card import card, plain
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import arrays_file, tiny_config, whole

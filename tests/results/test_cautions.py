@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labelsieve.config.fitting import fitted
+from labelsieve.config.schema import Config, override
 from labelsieve.issues.estimate import Chances
 from labelsieve.report.run import run_page
-from labelsieve.runs.card import plain
-from labelsieve.runs.cautions import cautions
-from labelsieve.runs.config import Config, override
+from labelsieve.results.card import plain
+from labelsieve.results.cautions import cautions
+from labelsieve.results.reporting import run_report
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
-from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.reporting import run_report
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train.loop import begin, drive, take_up
 from runs.tiny import tiny_config
 
 

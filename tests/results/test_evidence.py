@@ -10,9 +10,9 @@ from labelsieve.issues.reading import read_issues
 from labelsieve.issues.table import rank
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.runs.evidence import mean_probs, top_classes, trend
+from labelsieve.results.evidence import mean_probs, top_classes, trend
+from labelsieve.results.history import ScoreHistory
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.history import ScoreHistory
 from runs.tiny import tiny_config, whole
 
 
@@ -85,7 +85,7 @@ def test_pieces_of_many_samples_are_put_together(monkeypatch: pytest.MonkeyPatch
     ranked, top = rank([""] * 11, [""] * 7, labels.numpy(), whole, whole[:, :1].T, 0.5), top_classes(whole)
     assert np.array_equal(whole, draws.mean(0).numpy())
     assert np.array_equal(top["top_classes"][:, :2], np.stack((ranked.predicted, ranked.second), 1))
-    monkeypatch.setattr("labelsieve.runs.evidence.CHUNK", 4)
+    monkeypatch.setattr("labelsieve.results.evidence.CHUNK", 4)
     monkeypatch.setattr("labelsieve.issues.table.PIECE", 4)
     assert np.array_equal(mean_probs(epoch), whole)
     assert np.array_equal(top_classes(whole)["top_classes"], top["top_classes"])

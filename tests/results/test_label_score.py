@@ -9,8 +9,8 @@ import torch
 
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.runs.history import RECENT, ScoreHistory
-from labelsieve.runs.label_score import among_ten, geometric_mean, label_score, remember_division, shares_of_given
+from labelsieve.results.history import RECENT, ScoreHistory
+from labelsieve.results.label_score import among_ten, geometric_mean, label_score, remember_division, shares_of_given
 
 # Prototypes that favour class 0 three to one for the first sample, and class 1 evenly for the second.
 SCORES = torch.tensor([[1.0986123, 0.0], [0.0, 0.0]])

@@ -6,7 +6,7 @@ import torch
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.runs.neighbours import NEAREST, neighbours
+from labelsieve.results.neighbours import NEAREST, neighbours
 
 
 def made() -> tuple[Epoch, np.ndarray, np.ndarray, np.ndarray]:

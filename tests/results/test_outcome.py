@@ -10,13 +10,13 @@ import pytest
 import scipy.stats
 import torch
 
+from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Truth
-from labelsieve.runs import train
-from labelsieve.runs.assemble import Rows, rows_for
-from labelsieve.runs.config import Config
-from labelsieve.runs.early import read_early_losses
+from labelsieve.predict.model import load_model
+from labelsieve.results.early import read_early_losses
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.model import load_model
+from labelsieve.runs.rows import Rows, rows_for
+from labelsieve.train import loop as train
 from runs.tiny import FILES, arrays_file, contents, tiny_config, whole
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from labelsieve.reproduce.results import Final
-from labelsieve.runs.tail import Tail, number, tail
+from labelsieve.results.tail import Tail, number, tail
 from labelsieve.terminal.progress import summary
 
 

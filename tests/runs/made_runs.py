@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
+from labelsieve.config.schema import Config, DataConfig, PicturesConfig
 from labelsieve.issues.policy import Decision
 from labelsieve.issues.reading import read_issues
 from labelsieve.issues.rules import DROP, RELABEL
 from labelsieve.issues.table import LabelIssues, rank
-from labelsieve.runs.config import Config, DataConfig, PicturesConfig
+from labelsieve.results.outcome import write_issues
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.outcome import write_issues
 
 SURE = 0.94  # of every suggestion
 

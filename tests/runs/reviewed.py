@@ -6,7 +6,7 @@ from labelsieve.decisions.decision import LABELLING, Decision
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import based_on
-from labelsieve.runs.train import Run, begin, drive
+from labelsieve.train.loop import Run, begin, drive
 
 Answers = dict[str, tuple[str, str | None]]
 

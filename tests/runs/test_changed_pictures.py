@@ -10,9 +10,9 @@ from PIL import Image
 from data.pictures.made import class_folders, noise, save
 from labelsieve.data.pictures.memory import remember
 from labelsieve.data.pictures.origins import Files
+from labelsieve.results.reporting import run_report
 from labelsieve.review.opening import open_review
 from labelsieve.review.pictures import NoPicture
-from labelsieve.runs.reporting import run_report
 from runs.made_runs import made_run
 from runs.tiny import tiny_config, whole
 

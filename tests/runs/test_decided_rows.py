@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from data.pictures.made import class_folders
+from labelsieve.config.schema import Config, override
 from labelsieve.decisions.decision import LABELLING, Decision
-from labelsieve.runs.assemble import Rows, rows_for
-from labelsieve.runs.config import Config, override
 from labelsieve.runs.rounds import Carried, Round
+from labelsieve.runs.rows import Rows, rows_for
 from runs.tiny import arrays_file
 
 pytestmark = pytest.mark.usefixtures("own_cache")

@@ -10,7 +10,7 @@ import pytest
 from labelsieve.errors import ToolError
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.train import begin
+from labelsieve.train.loop import begin
 from runs.file_limit import files_at_most
 from runs.tiny import contents, tiny_config, to_the_end, whole
 

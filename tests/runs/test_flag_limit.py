@@ -8,9 +8,9 @@ import pytest
 from labelsieve import NoisyLabelClassifier
 from labelsieve.issues.estimate import LIMITED
 from labelsieve.methods.parts.estimate import NoiseEstimate
+from labelsieve.results.reporting import run_report
 from labelsieve.runs.findings import read_findings
-from labelsieve.runs.reporting import run_report
-from labelsieve.runs.train import begin, drive
+from labelsieve.train.loop import begin, drive
 from runs.tiny import arrays_file, pictures, tiny_config
 
 
@@ -31,7 +31,7 @@ def test_a_limit_bounds_the_list_and_is_told(tmp_path: Path, monkeypatch: pytest
 
     (tmp_path / "free").mkdir()
     free = read_findings(RunFolder.open(finished(tmp_path / "free")))
-    monkeypatch.setattr("labelsieve.runs.train.flag_limit", limit)
+    monkeypatch.setattr("labelsieve.train.loop.flag_limit", limit)
     (tmp_path / "bound").mkdir()
     path = finished(tmp_path / "bound")
     bound = read_findings(RunFolder.open(path))
@@ -50,7 +50,7 @@ def test_of_few_labels_the_interval_reaches_down_to_what_neighbours_say(tmp_path
 
     found = {}
     for least in (None, 0.01):
-        monkeypatch.setattr("labelsieve.runs.train.least_wrong", lambda seen, least=least: least)
+        monkeypatch.setattr("labelsieve.train.loop.least_wrong", lambda seen, least=least: least)
         (tmp_path / str(least)).mkdir()
         found[least] = read_findings(RunFolder.open(finished(tmp_path / str(least))))
     more, fewer = found[None].chances.opinions, found[0.01].chances.opinions

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from cli.own import broken, folder
+from labelsieve.config.schema import Config
 from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.memory import known_from, remember
 from labelsieve.data.pictures.origins import Files
 from labelsieve.errors import ToolError
-from labelsieve.runs.config import Config
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train.loop import begin, drive, take_up
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 Made = Callable[[Path], Config]

@@ -12,8 +12,8 @@ import torch
 
 from labelsieve.data.noise import load as load_noise
 from labelsieve.errors import ToolError
-from labelsieve.runs.evaluate import evaluate_model
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.predict.evaluate import evaluate_model
+from labelsieve.train.loop import begin, drive, take_up
 from runs.tiny import FILES, contents, tiny_config, to_the_end
 
 

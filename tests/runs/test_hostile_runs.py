@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from data.pictures.made import class_folders
+from labelsieve.corrected.apply import apply_run
 from labelsieve.errors import ToolError
 from labelsieve.exports.export import export_run
 from labelsieve.runs import atomic
-from labelsieve.runs.apply import apply_run
 from runs.made_runs import as_advised, files_in, made_run
 
 pytestmark = pytest.mark.usefixtures("own_cache")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.train import begin, drive
+from labelsieve.train.loop import begin, drive
 from runs.moments import watched
 from runs.tiny import contents, tiny_config, to_the_end, whole
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train.loop import begin, drive, take_up
 from runs.tiny import arrays_file, contents, tiny_config, to_the_end, whole
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from cli.own import folder
+from labelsieve.config.schema import Config, override
 from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.sources import limited, open_own
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.runs.config import Config, override
 from labelsieve.runs.own import open_rows
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelsieve.runs.assemble import rows_for
-from labelsieve.runs.resolve import resolve
+from labelsieve.config.resolve import resolve
+from labelsieve.runs.rows import rows_for
 from runs.tiny import arrays_file, tiny_config, whole
 
 

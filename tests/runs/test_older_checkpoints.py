@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train.loop import begin, drive, take_up
 from runs.tiny import arrays_file, tiny_config
 
 

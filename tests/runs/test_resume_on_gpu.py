@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from labelsieve import nets
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import Run, begin, drive, take_up
+from labelsieve.config.resolve import resolve
+from labelsieve.train.loop import Run, begin, drive, take_up
 
 
 def trained(path: Path, settings: list[str], stop_after: int | None) -> Run:

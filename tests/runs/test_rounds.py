@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from labelsieve.config.schema import override
+from labelsieve.corrected.apply import apply_run, logged
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.exports.decisions import import_decisions
@@ -16,14 +18,12 @@ from labelsieve.issues.estimate import BY_THE_RUN
 from labelsieve.issues.policy import read_decisions
 from labelsieve.report.markup import escape
 from labelsieve.report.run import run_page
-from labelsieve.runs.apply import apply_run, logged
-from labelsieve.runs.assemble import rows_for
-from labelsieve.runs.config import override
+from labelsieve.results.reporting import run_report
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.reporting import run_report
 from labelsieve.runs.rounds import based_on, next_round, read_round, rounds, table_of
-from labelsieve.runs.train import begin, drive
+from labelsieve.runs.rows import rows_for
+from labelsieve.train.loop import begin, drive
 from runs.moments import watched
 from runs.reviewed import decide, next_run
 from runs.tiny import arrays_file, contents, to_the_end

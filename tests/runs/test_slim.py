@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from data.pictures.made_websets import clothing1m
+from labelsieve.config.resolve import refuse_run
 from labelsieve.data.pictures.walking import is_run
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.learner import Learner
@@ -16,9 +17,8 @@ from labelsieve.methods.recipe import Recipe
 from labelsieve.nets import build
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checkpoint import Checkpoint, pack
-from labelsieve.runs.folder import refuse_run
 from labelsieve.runs.slim import joined, shards, slim
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train.loop import begin, drive, take_up
 
 from .test_websets import config_for
 from .tiny import tiny_config, to_the_end

@@ -10,7 +10,7 @@ import pytest
 
 from labelsieve.runs import environment, source_commit
 from labelsieve.runs.source_commit import in_words, source_facts
-from labelsieve.runs.train import begin, drive
+from labelsieve.train.loop import begin, drive
 from runs.tiny import contents, tiny_config, to_the_end
 
 ONE, TWO = "1" * 40, "a2" * 20

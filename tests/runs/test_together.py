@@ -13,9 +13,9 @@ from labelsieve.data.pictures.unlabelled import Chunk
 from labelsieve.exports.export import export_run
 from labelsieve.exports.model_files import ensemble
 from labelsieve.issues.reading import read_issues
-from labelsieve.runs.evaluate import measured
-from labelsieve.runs.model import Expert, Model, load_model, together
-from labelsieve.runs.predict import predictions
+from labelsieve.predict.evaluate import measured
+from labelsieve.predict.model import Expert, Model, load_model, together
+from labelsieve.predict.predict import predictions
 
 # The mean of these networks' softmaxes says class 0 (0.49 against 0.37), the sum of their logits class 1 (4 against 3).
 FIRST, SECOND = [4.0, 0.0, -9.0], [-1.0, 4.0, 3.0]

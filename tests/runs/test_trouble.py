@@ -17,7 +17,7 @@ from labelsieve.methods import algorithm
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts import diagnostics
 from labelsieve.runs import checkpoint
-from labelsieve.runs.train import _has_finite_weights, begin, drive, take_up
+from labelsieve.train.loop import _has_finite_weights, begin, drive, take_up
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 
@@ -153,7 +153,7 @@ def test_an_interrupt_while_the_data_are_opened_leaves_nothing(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labelsieve.runs.train.rows_for", interrupted)
+    monkeypatch.setattr("labelsieve.train.loop.rows_for", interrupted)
     with pytest.raises(KeyboardInterrupt):
         begin(tmp_path / "run", tiny_config(source))
     assert not list(tmp_path.iterdir())

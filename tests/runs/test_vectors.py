@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError
-from labelsieve.runs.evaluate import evaluate_model
-from labelsieve.runs.model import load_model
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive
+from labelsieve.predict.evaluate import evaluate_model
+from labelsieve.predict.model import load_model
+from labelsieve.train.loop import begin, drive
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 

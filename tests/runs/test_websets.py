@@ -9,11 +9,11 @@ import torch
 from safetensors.torch import load_file
 
 from data.pictures.made_websets import clothing1m, imagenet_folders, webvision
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
-from labelsieve.runs.config import Config
-from labelsieve.runs.evaluate import evaluate_model
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive
+from labelsieve.predict.evaluate import evaluate_model
+from labelsieve.train.loop import begin, drive
 
 from .tiny import contents, to_the_end, whole
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 from PIL import Image
 
+from labelsieve.config.schema import override
 from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.survey import Plan
 from labelsieve.data.pictures.unlabelled import find_pictures, in_chunks
-from labelsieve.runs.config import override
-from labelsieve.runs.evaluate import evaluate_model
+from labelsieve.predict.evaluate import evaluate_model
+from labelsieve.predict.model import load_model
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.model import load_model
-from labelsieve.runs.restore import go_on
+from labelsieve.train.restore import go_on
 from runs.tiny import arrays_file, pictures, tiny_config, whole
 
 

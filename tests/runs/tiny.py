@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.runs.config import Config
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import Run, begin, drive, take_up
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
+from labelsieve.train.loop import Run, begin, drive, take_up
 
 SETTINGS = {
     "training.epochs": 2,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive
+from labelsieve.config.resolve import resolve
+from labelsieve.train.loop import begin, drive
 from studies.bounds import bounded, main
 
 

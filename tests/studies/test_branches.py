@@ -11,11 +11,11 @@ import pytest
 import torch
 import typer
 
+from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs import checkpoint
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.held import held
-from labelsieve.runs.resolve import resolve
 from runs.tiny import whole
 from studies import branches
 from studies.branches import StopAt, main, measures

@@ -10,11 +10,11 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
+from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive
+from labelsieve.train.loop import begin, drive
 from studies.class_fates import fates_of, main, rank_correlation
 
 SETTINGS = [

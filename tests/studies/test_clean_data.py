@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.runs.resolve import resolve
+from labelsieve.config.resolve import resolve
 from studies.known_noise import trained
 
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
+from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.prototypes import PrototypeCleaner
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive
+from labelsieve.train.loop import begin, drive
 from studies.judges import VARIANTS, Study, main
 
 SETTINGS = ["training.epochs=5", "training.warmup=2", "training.lambda_u=0", "cleaning.dim=16", "engine.threads=1", "device=cpu"]

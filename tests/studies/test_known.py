@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labelsieve.runs.resolve import resolve
+from labelsieve.config.resolve import resolve
 from labelsieve.terminal.ending import as_command
 from runs.tiny import whole
 from studies import bounds, judges, known_noise, plain_loop, scores_study

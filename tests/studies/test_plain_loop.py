@@ -8,10 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from labelsieve.config.resolve import resolve
 from labelsieve.errors import UsageError
-from labelsieve.runs.assemble import rows_for
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive
+from labelsieve.runs.rows import rows_for
+from labelsieve.train.loop import begin, drive
 from studies.plain_loop import COLUMNS, PlainLoop, main
 
 SETTINGS = ["training.epochs=7", "training.warmup=3", "training.batch=32", "training.warmup_batch=32", "training.lambda_u=5"]

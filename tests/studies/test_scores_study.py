@@ -12,8 +12,8 @@ import torch
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.label_score import label_score, remember_division
+from labelsieve.results.history import ScoreHistory
+from labelsieve.results.label_score import label_score, remember_division
 from runs.tiny import SETTINGS, arrays_file
 from studies.scores_study import CHOSEN, Trail, candidates, judged, trained
 

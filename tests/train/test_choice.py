@@ -6,12 +6,11 @@ from pathlib import Path
 import torch
 
 from labelsieve.data.noisy_data import Held
-from labelsieve.runs import choice
-from labelsieve.runs.choice import Chosen, better
-from labelsieve.runs.outcome import model_tensors
-from labelsieve.runs.train import begin
-
-from .tiny import tiny_config
+from labelsieve.results.outcome import model_tensors
+from labelsieve.train import choice
+from labelsieve.train.choice import Chosen, better
+from labelsieve.train.loop import begin
+from runs.tiny import tiny_config
 
 
 def test_the_first_of_the_best_epochs_on_validation_is_kept_as_it_was_then(tmp_path: Path, source: str) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import override
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_clean_for, mixed_epochs_for
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.runs.config import override
-from labelsieve.runs.decide import Decision, decide, decided, lambda_by, left_open
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.train.decide import Decision, decide, decided, lambda_by, left_open
+from labelsieve.train.loop import begin, drive, take_up
 from runs.tiny import arrays_file, pictures, tiny_config
 
 

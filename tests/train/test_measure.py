@@ -10,7 +10,8 @@ from labelsieve.data.noisy_data import NoisyData, Truth
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.recipe import Recipe
-from labelsieve.runs.measure import Measure, accuracies
+from labelsieve.predict.accuracy import accuracies
+from labelsieve.train.measure import Measure
 
 LABELS = torch.tensor([0, 0, 1, 1])
 BY_LOSS, BY_PROTOTYPE = (torch.tensor([0.9, 0.9, 0.1, 0.1]),) * 2, (torch.tensor([0.9, 0.1, 0.55, 0.1]),) * 2

@@ -26,6 +26,9 @@ from labelsieve.api.samples import form_of, rows_of
 from labelsieve.api.stacked import stacked
 from labelsieve.api.taken_up import train_in_folder
 from labelsieve.api.verbose import shown
+from labelsieve.config.presets import Settings, own, vectors
+from labelsieve.config.schema import Config, full_key, override
+from labelsieve.config.validate import unheeded, validate
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.errors import ToolError
@@ -33,15 +36,12 @@ from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.estimate import flag_limit
 from labelsieve.nets import lent
-from labelsieve.runs.assemble import Rows
-from labelsieve.runs.config import Config, full_key, override
-from labelsieve.runs.evidence import mean_probs
-from labelsieve.runs.in_memory import cautions_of, train_in_memory, unseen
-from labelsieve.runs.model import Model, built
-from labelsieve.runs.outcome import label_issues, model_facts, model_tensors
-from labelsieve.runs.presets import Settings, own, vectors
-from labelsieve.runs.train import settled
-from labelsieve.runs.validate import unheeded, validate
+from labelsieve.predict.model import Model, built
+from labelsieve.results.evidence import mean_probs
+from labelsieve.results.outcome import label_issues, model_facts, model_tensors
+from labelsieve.runs.rows import Rows
+from labelsieve.train.in_memory import cautions_of, train_in_memory, unseen
+from labelsieve.train.loop import settled
 
 PICTURES: Settings = {"training.epochs": 24, "training.warmup": 4, "training.lr": 0.05}
 LOOK = 256  # rows looked at together: always so many, so that a row's answer does not depend on its neighbours

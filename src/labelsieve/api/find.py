@@ -21,7 +21,7 @@ from labelsieve.api.vectors import DIMENSIONS, compact
 from labelsieve.engine.device import callers_settings_kept, set_threads
 from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
 from labelsieve.methods.parts.estimate import estimate_noise
-from labelsieve.runs.cautions import table_cautions
+from labelsieve.results.cautions import table_cautions
 
 PASSES, DIM = 5, 64
 

@@ -16,7 +16,7 @@ from labelsieve.data.pictures.depth import white_for
 from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, is_wide, white_of
 from labelsieve.data.vector_files import vectors
 from labelsieve.errors import ToolError
-from labelsieve.runs.assemble import Rows
+from labelsieve.runs.rows import Rows
 
 
 @dataclass(frozen=True)

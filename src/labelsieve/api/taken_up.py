@@ -4,14 +4,14 @@ from contextlib import closing
 from pathlib import Path
 
 from labelsieve.api.labels import BadInput
+from labelsieve.config.schema import Config, dotted_keys, value_at
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.runs import checkpoint
-from labelsieve.runs.assemble import Rows
-from labelsieve.runs.config import Config, dotted_keys, value_at
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.in_memory import Show, Trained
-from labelsieve.runs.run import Run, fingerprint, scales
-from labelsieve.runs.train import begin, drive, take_up
+from labelsieve.runs.rows import Rows
+from labelsieve.train.in_memory import Show, Trained
+from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.run import Run, fingerprint, scales
 
 
 def train_in_folder(path: Path, config: Config, rows: Rows, show: Show, any_seed: bool) -> Trained:

@@ -24,16 +24,17 @@ from torch import Tensor
 
 from labelsieve.benchmark.known import wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.config.schema import Config, override
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.methods.algorithm import Epoch, divide
 from labelsieve.methods.parts.estimate import flag_limit
 from labelsieve.methods.stages import warm_up
-from labelsieve.runs.assemble import Rows, engine_for, learner_for, parts_for, recipe_for, rows_for, views_of
-from labelsieve.runs.config import Config, override
-from labelsieve.runs.label_score import remember_division
-from labelsieve.runs.outcome import label_issues
-from labelsieve.runs.train import Run, begin, drive, settled
+from labelsieve.results.label_score import remember_division
+from labelsieve.results.outcome import label_issues
+from labelsieve.runs.rows import Rows, rows_for
+from labelsieve.train.build import engine_for, learner_for, parts_for, recipe_for, views_of
+from labelsieve.train.loop import Run, begin, drive, settled
 
 # cleanlab's own ways to score a label; the first is its default.
 CLEANLAB_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")

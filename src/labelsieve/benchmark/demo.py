@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.config.resolve import resolve
+from labelsieve.config.schema import Config
 from labelsieve.data.npz import read_npz
 from labelsieve.methods.parts.diagnostics import precision_recall
 from labelsieve.report.charts import Curve
 from labelsieve.report.demo import DemoReport, DemoRow, Suspect
-from labelsieve.runs.config import Config
-from labelsieve.runs.resolve import resolve
-from labelsieve.runs.run import Run
+from labelsieve.train.run import Run
 
 METHODS = ("ce", "cpc")
 NAMES = {"ce": "plain training", "cpc": "labelsieve"}

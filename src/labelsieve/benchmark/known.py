@@ -4,7 +4,7 @@ import numpy as np
 from torch import Tensor
 
 from labelsieve.errors import ToolError
-from labelsieve.runs.assemble import Rows
+from labelsieve.runs.rows import Rows
 
 
 def right_labels(rows: Rows) -> Tensor:

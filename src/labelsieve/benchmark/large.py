@@ -14,12 +14,13 @@ import numpy as np
 import torch
 
 from labelsieve.benchmark.speed import Clock, device_words
+from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.methods.parts.mixmatch import mixing_shares
 from labelsieve.methods.stages import CHUNK, Division, train
 from labelsieve.methods.steps import mixed_step
-from labelsieve.runs.assemble import Parts, Rows, parts_for
-from labelsieve.runs.config import Config
+from labelsieve.runs.rows import Rows
+from labelsieve.train.build import Parts, parts_for
 
 HIDDEN = 0.05  # of the time a step takes: as much as measuring it varies by
 

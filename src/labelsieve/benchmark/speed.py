@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, Held, NoisyData
 from labelsieve.engine.capture import Captured
 from labelsieve.engine.fast import FastEngine
@@ -23,9 +24,9 @@ from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts.momentum import descend
 from labelsieve.methods.stages import CHUNK, Division, train, warm_up
 from labelsieve.methods.steps import warm_up_step
-from labelsieve.runs.assemble import Parts, Rows, parts_for
-from labelsieve.runs.config import Config
 from labelsieve.runs.environment import describe
+from labelsieve.runs.rows import Rows
+from labelsieve.train.build import Parts, parts_for
 
 
 @dataclass

@@ -51,12 +51,12 @@ def apply(
     data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
 ) -> None:
     """Write RUN's data again as people decided. The original stays as it is; changes.csv says what changed and why."""
+    from labelsieve.corrected.apply import apply_run, check_decided, logged
+    from labelsieve.corrected.automatic import automatic
     from labelsieve.data.sources import source_at
     from labelsieve.decisions.settling import REFUSE
     from labelsieve.errors import UsageError
     from labelsieve.issues.policy import read_decisions
-    from labelsieve.runs.apply import apply_run, check_decided, logged
-    from labelsieve.runs.automatic import automatic
     from labelsieve.runs.folder import RunFolder
     from labelsieve.terminal.console import console
 

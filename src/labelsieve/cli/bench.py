@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from labelsieve.benchmark.large import Profile
     from labelsieve.benchmark.speed import Bench
-    from labelsieve.runs.config import Config
+    from labelsieve.config.schema import Config
 
 
 def bench(
@@ -41,12 +41,12 @@ def bench(
         say_profile(profile, device, network, samples, classes or 14, settings, json_file)
         return
     from labelsieve.benchmark.speed import made_rows, measure
+    from labelsieve.config.fitting import fitted
+    from labelsieve.config.presets import cifar10_sym
+    from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.schema import Config, override
+    from labelsieve.config.validate import validate, validate_for
     from labelsieve.engine.device import choose_device
-    from labelsieve.runs.config import Config, override
-    from labelsieve.runs.fitting import fitted
-    from labelsieve.runs.presets import cifar10_sym
-    from labelsieve.runs.resolve import parse_settings
-    from labelsieve.runs.validate import validate, validate_for
     from labelsieve.terminal.console import console
 
     cuda = choose_device(device).type == "cuda"
@@ -113,13 +113,13 @@ def say_profile(
 ) -> None:
     """One step at a large size, apart and together, on made pictures that lie on the host."""
     from labelsieve.benchmark.large import mapped_rows, profile
+    from labelsieve.config.fitting import fitted
+    from labelsieve.config.presets import clothing1m
+    from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.schema import Config, override
+    from labelsieve.config.validate import validate, validate_for
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
-    from labelsieve.runs.config import Config, override
-    from labelsieve.runs.fitting import fitted
-    from labelsieve.runs.presets import clothing1m
-    from labelsieve.runs.resolve import parse_settings
-    from labelsieve.runs.validate import validate, validate_for
     from labelsieve.terminal.console import console
 
     if name != "large":

@@ -27,8 +27,8 @@ def bench_cleanlab(
     """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
     from labelsieve.benchmark.against_cleanlab import Task, compare
     from labelsieve.benchmark.known import check_some_wrong
-    from labelsieve.runs.assemble import rows_for
-    from labelsieve.runs.resolve import resolve
+    from labelsieve.config.resolve import resolve
+    from labelsieve.runs.rows import rows_for
     from labelsieve.terminal.console import console
 
     check_new("--json", json_file)

@@ -4,15 +4,16 @@ from pathlib import Path
 
 from rich.console import Console
 
+from labelsieve.config.schema import Config, to_yaml
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
-from labelsieve.runs.assemble import prior_for, recipe_for, rows_for
-from labelsieve.runs.config import Config, to_yaml
 from labelsieve.runs.own import Watch, check_names, check_place, picture_options
-from labelsieve.runs.train import settled
+from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.going import made_wrong
 from labelsieve.terminal.looking import Looking
+from labelsieve.train.build import prior_for, recipe_for
+from labelsieve.train.loop import settled
 
 
 def say_plan(config: Config, out: Path | None) -> None:

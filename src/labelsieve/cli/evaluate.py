@@ -36,7 +36,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from labelsieve.runs.evaluate import evaluate_model
+    from labelsieve.predict.evaluate import evaluate_model
     from labelsieve.terminal.looking import Looking
 
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:

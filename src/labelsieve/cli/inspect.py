@@ -9,11 +9,11 @@ import typer
 from labelsieve.cli.picture_options import Said, reads_data
 
 if TYPE_CHECKING:
+    from labelsieve.config.presets import Settings
     from labelsieve.data.inspection import Inspection
     from labelsieve.data.pictures.options import PictureOptions
     from labelsieve.data.web_inspection import WebInspection
     from labelsieve.nets.choice import Choice
-    from labelsieve.runs.presets import Settings
 
 
 @reads_data("image_column", "label_column", "id_column", "root", "classes", "size", "encoding", "second_test")
@@ -40,16 +40,16 @@ def inspect(
 
     from rich.console import Console
 
+    from labelsieve.config.heeded import check_heeded
+    from labelsieve.config.presets import LITTLE_MIXING
+    from labelsieve.config.resolve import refuse_run
+    from labelsieve.config.schema import Config, override
     from labelsieve.data.inspection import inspection, known_source
     from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.data.sources import source_at
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError
-    from labelsieve.runs.config import Config, override
-    from labelsieve.runs.folder import refuse_run
-    from labelsieve.runs.heeded import check_heeded
     from labelsieve.runs.own import picture_options, sized_for
-    from labelsieve.runs.presets import LITTLE_MIXING
     from labelsieve.terminal.console import console
     from labelsieve.terminal.looking import Looking
 
@@ -90,9 +90,9 @@ def say(found: "Inspection | WebInspection") -> None:
 
 def would_train(path: "Path | str", found: "Inspection", noise: str | None, cuda: bool) -> "tuple[Choice, int, Settings]":
     """Network, batch and mixing: of a known set (its name) by its preset, of one's own data by their size and number."""
+    from labelsieve.config.fitting import batch_for, mixing_for, network_for
+    from labelsieve.config.resolve import resolve
     from labelsieve.nets.choice import Choice
-    from labelsieve.runs.fitting import batch_for, mixing_for, network_for
-    from labelsieve.runs.resolve import resolve
 
     if isinstance(path, str):
         settled = resolve(path, options={"data.noise": noise})

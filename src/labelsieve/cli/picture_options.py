@@ -52,8 +52,8 @@ class Said:
 
     def of_data(self, verb: str) -> dict[str, Any]:
         """Both together, for a verb that only reads data: other settings are errors."""
+        from labelsieve.config.resolve import given_by
         from labelsieve.errors import UsageError
-        from labelsieve.runs.resolve import given_by
 
         said = given_by(self.options, self.settings)
         others = [key for key in said if not key.startswith("pictures.")]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from rich.table import Table as Grid
 
+from labelsieve.config.lengths import epochs_of
+from labelsieve.config.resolve import parse_settings
 from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.data.sources import source_at
 from labelsieve.engine.device import choose_device
@@ -15,8 +17,6 @@ from labelsieve.reproduce.plan import fit
 from labelsieve.reproduce.speed import H200, TINY, Speed, from_bench, from_runs, measured_here, network_of, phases, total
 from labelsieve.reproduce.sweep import read_sweep, refuse_other_sweep
 from labelsieve.reproduce.tasks import NEEDS_PATH, Places, Settings, Task, lacks, tasks_for
-from labelsieve.runs.lengths import epochs_of
-from labelsieve.runs.resolve import parse_settings
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration, say_duration
 

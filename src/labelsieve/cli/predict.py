@@ -11,8 +11,8 @@ import typer
 from labelsieve.cli.picture_options import Said, reads_data
 
 if TYPE_CHECKING:
-    from labelsieve.runs.new_samples import NewSamples
-    from labelsieve.runs.predict import Lines, Predicted
+    from labelsieve.predict.new_samples import NewSamples
+    from labelsieve.predict.predict import Lines, Predicted
 
 SOME_UNREAD = 3  # exit code: all that can be read was answered, and a file that was asked for by name is not among it
 
@@ -44,13 +44,13 @@ def predict(
     Labels are not needed, nor read. Rows of data sets go by their ids, of every split. It ends with 3 where a file that is
     named, not found in a folder or a data set, cannot be read; the others have their predictions then.
     """
+    from labelsieve.config.validate import choice
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
+    from labelsieve.predict.model import load_model
+    from labelsieve.predict.new_samples import find_samples
+    from labelsieve.predict.predict import FORMATS, predictions
     from labelsieve.runs.folder import RunFolder
-    from labelsieve.runs.model import load_model
-    from labelsieve.runs.new_samples import find_samples
-    from labelsieve.runs.predict import FORMATS, predictions
-    from labelsieve.runs.validate import choice
 
     form = form or form_of(out)
     choice("format", form, tuple(FORMATS))

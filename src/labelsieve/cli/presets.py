@@ -14,7 +14,7 @@ def presets(
     """List presets, or show one."""
     from rich.table import Table
 
-    from labelsieve.runs.presets import PRESETS, VARIANTS, describe, preset
+    from labelsieve.config.presets import PRESETS, VARIANTS, describe, preset
     from labelsieve.terminal.console import console
 
     if keys:
@@ -43,8 +43,8 @@ def say_keys() -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from labelsieve.runs.config import Config, dotted_keys, type_name, value_at
-    from labelsieve.runs.setting_words import setting_words
+    from labelsieve.config.schema import Config, dotted_keys, type_name, value_at
+    from labelsieve.config.setting_words import setting_words
     from labelsieve.terminal.console import console
 
     table = Table(box=None, pad_edge=False)

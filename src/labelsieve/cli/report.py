@@ -16,9 +16,9 @@ def report(
     """Write a page on RUN: noise overall and by class, suspicious pictures, what to expect of checking, curves, settings."""
     from labelsieve.data.sources import source_at
     from labelsieve.report.run import run_page
+    from labelsieve.results.reporting import run_report
     from labelsieve.runs import atomic
     from labelsieve.runs.folder import RunFolder
-    from labelsieve.runs.reporting import run_report
     from labelsieve.terminal.console import console
 
     place = RunFolder.open(run).report if out is None else out

@@ -18,10 +18,10 @@ def resume(
     """Go on with RUN; on the same machine the result is the one an unbroken run gives."""
     began = time.monotonic()
     from labelsieve.data.sources import source_at
-    from labelsieve.runs.train import take_up
     from labelsieve.terminal.durations import parse_duration
     from labelsieve.terminal.going import finish
     from labelsieve.terminal.looking import Looking
+    from labelsieve.train.loop import take_up
 
     seconds = parse_duration(time_limit) if time_limit else None
     with Looking().shown() as watch:

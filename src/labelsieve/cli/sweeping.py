@@ -19,11 +19,11 @@ from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
 from labelsieve.reproduce.tasks import Task, refuse_other_settings, tasks_for
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.held import held
-from labelsieve.runs.train import Progress, Run
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration
 from labelsieve.terminal.looking import Looking
 from labelsieve.terminal.progress import Stopper, follow
+from labelsieve.train.loop import Progress, Run
 
 MEASURED = ("prototypes", "both")
 

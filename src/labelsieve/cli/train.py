@@ -9,7 +9,7 @@ import typer
 from labelsieve.cli.picture_options import OPTIONS, Said, Settings, reads_data
 
 if TYPE_CHECKING:
-    from labelsieve.runs.config import Config
+    from labelsieve.config.schema import Config
 
 TimeLimit = Annotated[
     str | None,
@@ -87,11 +87,11 @@ def train(
 ) -> None:
     """Train on DATA and find its wrong labels."""
     began = time.monotonic()
+    from labelsieve.config.presets import crossed_keys, spoils_own
+    from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.validate import unheeded
     from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
-    from labelsieve.runs.presets import crossed_keys, spoils_own
-    from labelsieve.runs.resolve import parse_settings
-    from labelsieve.runs.validate import unheeded
     from labelsieve.terminal.console import console
     from labelsieve.terminal.durations import parse_duration
     from labelsieve.terminal.going import finish, going
@@ -135,10 +135,10 @@ def config_for(
     data: str | None, decisions: Path | None, preset: str | None, options: dict[str, Any], settings: list[str]
 ) -> "Config":
     """The whole configuration: for DATA alone, or for the round after a reviewed run."""
+    from labelsieve.config.moved import check_there
+    from labelsieve.config.resolve import resolve, resolve_next
     from labelsieve.errors import UsageError, command
     from labelsieve.runs.folder import RunFolder
-    from labelsieve.runs.moved import check_there
-    from labelsieve.runs.resolve import resolve, resolve_next
     from labelsieve.runs.rounds import based_on
 
     if decisions is not None:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labelsieve.config.picture_choices import picture_options
+from labelsieve.config.schema import Config, PicturesConfig, override
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed
 from labelsieve.data.pictures.imagefolder import metadata_files
@@ -18,8 +20,6 @@ from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.shards import shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.errors import ToolError
-from labelsieve.runs.config import Config, PicturesConfig, override
-from labelsieve.runs.picture_choices import picture_options
 
 COLUMNS = ("image_column", "label_column", "id_column", "split_column")
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from labelsieve.config.lengths import all_warm_up
+from labelsieve.config.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXING, Settings
+from labelsieve.config.quick import quick_settings, quick_words
+from labelsieve.config.schema import Config, override, value_at
 from labelsieve.data.augment.views import SHIFTED_FROM
 from labelsieve.nets.choice import Choice, choose_network
-from labelsieve.runs.config import Config, override, value_at
-from labelsieve.runs.lengths import all_warm_up
-from labelsieve.runs.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXING, Settings
-from labelsieve.runs.quick import quick_settings, quick_words
 
 LARGEST, SMALLEST = 128, 8
 STEPS = 50  # batches that an epoch should have at least: with 16 of 128, six epochs on 2,000 garments learnt half as much

@@ -1,7 +1,7 @@
 """How many epochs a run has: its configuration and what was decided after the warm-up go in, a number comes out."""
 
+from labelsieve.config.schema import Config
 from labelsieve.methods.parts.estimate import mixed_epochs_for
-from labelsieve.runs.config import Config
 
 
 def all_warm_up(config: Config, decided: int | None = None) -> str:

@@ -1,13 +1,10 @@
 """A run's data may lie elsewhere by now: its configuration goes in, one whose files can be found comes out. Needs no torch."""
 
-import json
 import os
 from pathlib import Path
 
-from labelsieve.data.pictures.memory import known_from
+from labelsieve.config.schema import Config, override, value_at
 from labelsieve.errors import ToolError
-from labelsieve.runs.config import Config, override, value_at
-from labelsieve.runs.folder import RunFolder
 
 # What a run needs beside its data; the words are those that may stand before the path.
 BESIDE: dict[str, tuple[str, ...]] = {
@@ -57,15 +54,6 @@ def to_look_at(config: Config) -> Config:
     check_there(config.data.source)
     gone = [key for key in UNSEEN if (place := value_at(config, key)) and not Path(place).expanduser().exists()]
     return override(config, dict.fromkeys(gone))
-
-
-def known_files(folder: RunFolder) -> dict[str, tuple[int, int]]:
-    """The picture files that the run began with, {whole path: (size, time)}; empty where it did not write them down."""
-    try:
-        places = json.loads(folder.data_facts.read_text("utf-8")).get("files", [])
-        return known_from(Path(place) for place in places)
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
 
 
 def _place(value: str | None, words: tuple[str, ...]) -> tuple[str, str]:

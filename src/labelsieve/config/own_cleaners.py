@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelsieve.config.presets import CLEANERS
 from labelsieve.errors import UsageError, suggest
 from labelsieve.methods.learner import Judge, as_it_is
 from labelsieve.methods.parts.batches import plainly
@@ -15,7 +16,6 @@ from labelsieve.methods.parts.cleaners import Cleaner, ContrastiveCleaner, Evide
 from labelsieve.methods.parts.dropout import layers_drawing_from
 from labelsieve.methods.parts.evidence import AXES
 from labelsieve.methods.parts.streams import WEIGHTS, seeded
-from labelsieve.runs.presets import CLEANERS
 
 Make = Callable[..., Cleaner]
 REGISTERED: dict[str, Make] = {}

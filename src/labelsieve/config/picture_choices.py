@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from labelsieve.config.schema import PicturesConfig
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.runs.config import PicturesConfig
 
 
 def picture_options(config: PicturesConfig) -> PictureOptions:

@@ -3,23 +3,23 @@
 The command line and Python come through here alike.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from labelsieve.config.fitting import mixed_as_published
+from labelsieve.config.heeded import check_heeded
+from labelsieve.config.moved import moved_to
+from labelsieve.config.picture_choices import picture_options
+from labelsieve.config.presets import defaults_for, is_own, preset
+from labelsieve.config.quick import check_quick
+from labelsieve.config.schema import Config, full_key, override
+from labelsieve.config.validate import validate
 from labelsieve.data.noise_record import made_as
 from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.data.sources import source_at
-from labelsieve.errors import UsageError
-from labelsieve.runs.config import Config, full_key, override
-from labelsieve.runs.fitting import mixed_as_published
-from labelsieve.runs.folder import refuse_run
-from labelsieve.runs.heeded import check_heeded
-from labelsieve.runs.moved import moved_to
-from labelsieve.runs.picture_choices import picture_options
-from labelsieve.runs.presets import defaults_for, is_own, preset
-from labelsieve.runs.quick import check_quick
-from labelsieve.runs.validate import validate
+from labelsieve.errors import UsageError, command
 
 # Settings that name a file or folder; written from where the user is.
 PLACES = frozenset(f"pictures.{name}" for name in ("root", "val", "cache_dir", "labels_file", "second_test")) | {
@@ -62,6 +62,16 @@ def _source(text: Path | str, base: Config, given: Mapping[str, Any]) -> str:
     refuse_run(str(text))
     said = {key: value for key, value in given.items() if key.startswith("pictures.")}
     return source_at(str(text), picture_options(override(base, said).pictures))
+
+
+def refuse_run(text: str) -> None:
+    """A `UsageError` where what should be data is a run: its issues.csv has paths and labels, and would be taken for them."""
+    path = Path(text).expanduser()
+    if (path / "config.yaml").is_file() and ((path / "checkpoint").is_dir() or (path / "slim").is_dir()):
+        raise UsageError(
+            f"{text}: this is a run folder and not data; go on with it by {command('resume', path)}, train its next round with "
+            f"`labelsieve train --decisions {shlex.quote(str(path))} --out NEXT`, or name the data"
+        )
 
 
 def resolve(

@@ -19,7 +19,7 @@ EMPTY = ("pictures.id_column", "pictures.split_column")  # where "" says that th
 T = TypeVar("T")
 
 
-# The comment beside a field is what `labelsieve presets --keys` says of it (runs/setting_words.py).
+# The comment beside a field is what `labelsieve presets --keys` says of it (config/setting_words.py).
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from functools import cache
 
-from labelsieve.runs import config
+from labelsieve.config import schema as config
 
 
 @cache

@@ -2,6 +2,9 @@
 
 from collections.abc import Collection
 
+from labelsieve.config.own_cleaners import check_cleaner
+from labelsieve.config.presets import MIXTURES, PROTOTYPES
+from labelsieve.config.schema import VERSION, CleaningConfig, Config, value_at
 from labelsieve.data.augment.views import POLICY_NAMES
 from labelsieve.data.noise import check_form
 from labelsieve.data.noisy_data import NoisyData
@@ -12,9 +15,6 @@ from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.methods.parts.guessing import PASSES
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
-from labelsieve.runs.config import VERSION, CleaningConfig, Config, value_at
-from labelsieve.runs.own_cleaners import check_cleaner
-from labelsieve.runs.presets import MIXTURES, PROTOTYPES
 
 METHODS = ("ce", "dividemix", "augdmix", "cpc")
 DRAWS = ("balanced", "random")

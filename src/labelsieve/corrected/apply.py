@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from labelsieve.config.moved import check_root, check_there, moved_to
+from labelsieve.corrected.forms import CHANGES, FOLDERS, LINKED, LISTS, Job, train_command, writer_for
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
@@ -20,10 +22,8 @@ from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
-from labelsieve.runs.corrected_forms import CHANGES, FOLDERS, LINKED, LISTS, Job, train_command, writer_for
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.moved import check_root, check_there, moved_to
 from labelsieve.runs.own import lies_inside, picture_options
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
 

@@ -3,7 +3,7 @@
 from labelsieve.errors import ToolError, command
 from labelsieve.issues.policy import Decision
 from labelsieve.issues.rules import RELABEL
-from labelsieve.runs.cautions import cautions
+from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import Findings, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 

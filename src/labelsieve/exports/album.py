@@ -8,15 +8,15 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image
 
+from labelsieve.config.moved import to_look_at
+from labelsieve.config.schema import Config
 from labelsieve.data.corrected.puts import copy, hardlink, symlink
 from labelsieve.data.pictures.decode import PictureError, open_picture, reason
 from labelsieve.data.pictures.inside import open_inside
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.doors import Refusal
 from labelsieve.errors import ToolError
-from labelsieve.runs.assemble import rows_for
-from labelsieve.runs.config import Config
-from labelsieve.runs.moved import to_look_at
+from labelsieve.runs.rows import rows_for
 
 
 class Album:

@@ -9,18 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelsieve.config.moved import moved_to, to_look_at
+from labelsieve.config.schema import Config
 from labelsieve.data.pictures.options import FLAGS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.exports import label_files, model_files
 from labelsieve.exports.album import Album
 from labelsieve.exports.sheet import read_sheet
+from labelsieve.predict.model import Model, load_model
 from labelsieve.runs import atomic
-from labelsieve.runs.assemble import rows_for
-from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.model import Model, load_model
-from labelsieve.runs.moved import moved_to, to_look_at
 from labelsieve.runs.own import check_place
+from labelsieve.runs.rows import rows_for
 
 MODELS: dict[str, Callable[[Model, Tensor, Path], model_files.Checked]] = {
     "onnx": model_files.onnx_file,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from labelsieve.errors import ToolError
-from labelsieve.runs.model import Model, together
+from labelsieve.predict.model import Model, together
 
 TOLERANCE = 1e-4
 BEFORE = "the first frame, turned as its EXIF says, alpha laid on white; then the mode, the crop and the size"

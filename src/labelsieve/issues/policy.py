@@ -1,7 +1,7 @@
 """What becomes of each label: issues.csv and decisions go in, one `Verdict` per row comes out.
 
-A label changes only where a decision says so: a person's, or one of the corrections that a run vouches for (`runs/automatic.py`).
-Needs no torch.
+A label changes only where a decision says so: a person's, or one of the corrections that a run vouches for
+(`corrected/automatic.py`). Needs no torch.
 """
 
 from collections.abc import Mapping, Sequence

@@ -5,6 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labelsieve.config.elsewhere import for_data, is_trained_on
+from labelsieve.config.heeded import check_heeded
+from labelsieve.config.schema import Config, override
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
 from labelsieve.data.pictures.opening import Second, second_test
@@ -13,13 +16,10 @@ from labelsieve.data.sources import OWN, SOURCES, load_data, some_held, source_a
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.methods.parts.diagnostics import accuracy_interval
-from labelsieve.runs.config import Config, override
-from labelsieve.runs.elsewhere import for_data, is_trained_on
+from labelsieve.predict.accuracy import accuracies
+from labelsieve.predict.model import Model, load_model
 from labelsieve.runs.findings import things_of
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.heeded import check_heeded
-from labelsieve.runs.measure import accuracies
-from labelsieve.runs.model import Model, load_model
 from labelsieve.runs.own import measuring_pictures, picture_options
 
 WHOLE = "the whole test set"

@@ -10,6 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelsieve.config.elsewhere import for_data, suited_to
+from labelsieve.config.picture_choices import picture_options
+from labelsieve.config.schema import Config, override
 from labelsieve.data.arrays import new_pictures
 from labelsieve.data.pictures.listing import readable_name
 from labelsieve.data.pictures.recognise import recognise
@@ -18,10 +21,7 @@ from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures
 from labelsieve.data.pictures.unlabelled_sets import is_set, unlabelled_set
 from labelsieve.data.vector_files import new_vectors
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.runs.config import Config, override
-from labelsieve.runs.elsewhere import for_data, suited_to
-from labelsieve.runs.model import Model
-from labelsieve.runs.picture_choices import picture_options
+from labelsieve.predict.model import Model
 
 VECTOR_FILES = (".npz", ".npy", ".parquet")
 READ = ("image_column", "id_column", "split_column", "root", "outside", "encoding", "white")  # of the settings of pictures

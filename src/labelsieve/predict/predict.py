@@ -11,7 +11,7 @@ import torch
 
 from labelsieve.data.pictures.listing import readable_name
 from labelsieve.data.pictures.unlabelled import Chunk
-from labelsieve.runs.model import Model
+from labelsieve.predict.model import Model
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from labelsieve.config.presets import preset
 from labelsieve.errors import UsageError, suggest
-from labelsieve.runs.presets import preset
 
 DEFAULTS = {"cleaning.prototype_warmup": 0.05, "cleaning.tau": 0.5, "cleaning.alpha": 0.0}
 

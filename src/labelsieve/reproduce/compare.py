@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.errors import UsageError
 from labelsieve.methods.parts.diagnostics import accuracy_interval
 from labelsieve.reproduce.bootstrap import Difference, paired_bootstrap
 from labelsieve.reproduce.results import Final, final
-from labelsieve.runs.answers import Answers, read_answers
-from labelsieve.runs.config import dotted_keys, value_at
+from labelsieve.results.answers import Answers, read_answers
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelsieve.runs.config import dotted_keys, value_at
+from labelsieve.config.presets import MIXTURES
+from labelsieve.config.schema import dotted_keys, value_at
+from labelsieve.results.tail import number
 from labelsieve.runs.findings import Record
-from labelsieve.runs.presets import MIXTURES
-from labelsieve.runs.tail import number
 
 PLAIN = "plain training"  # in the place of a cleaner's name: nothing is divided
 LABELS = {

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from labelsieve.config.schema import DataConfig
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.reproduce import drawings
 from labelsieve.reproduce.curves import Line, agreement_lines, auc_lines, training_panels
 from labelsieve.reproduce.losses import KINDS, Tested, class_tests, densities, share_that_differs
+from labelsieve.results.early import read_early_losses
 from labelsieve.runs import atomic
-from labelsieve.runs.config import DataConfig
-from labelsieve.runs.early import read_early_losses
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
 

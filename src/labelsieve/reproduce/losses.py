@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import gaussian_kde, ks_2samp
 
-from labelsieve.runs.early import EarlyLosses
+from labelsieve.results.early import EarlyLosses
 
 KINDS = ("clean", "noisy")
 BAND = (2.5, 97.5)  # percentiles over classes

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
+from labelsieve.config.lengths import epochs_of
+from labelsieve.config.presets import MIXTURES
 from labelsieve.reproduce.cells import Cell
 from labelsieve.reproduce.tasks import Task
+from labelsieve.results.tail import TAIL, fewer, measured, tail
 from labelsieve.runs.findings import Record, read_record
-from labelsieve.runs.lengths import epochs_of
-from labelsieve.runs.presets import MIXTURES
-from labelsieve.runs.tail import TAIL, fewer, measured, tail
 
 NEVER_JUDGED = "MIXTURE: it divided every epoch, for prototypes were still warming up"
 

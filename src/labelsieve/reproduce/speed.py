@@ -13,17 +13,17 @@ from typing import Any
 import torch
 
 from labelsieve.benchmark.speed import Clock, epoch, made_rows
+from labelsieve.config.fitting import network_for
+from labelsieve.config.lengths import epochs_of
+from labelsieve.config.presets import PROTOTYPES
+from labelsieve.config.schema import override
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.methods.stages import Division, warm_up
 from labelsieve.reproduce.tasks import Task
 from labelsieve.reproduce.warm_ups import warm_up_key
-from labelsieve.runs.assemble import parts_for
-from labelsieve.runs.config import override
 from labelsieve.runs.findings import read_record
-from labelsieve.runs.fitting import network_for
-from labelsieve.runs.lengths import epochs_of
-from labelsieve.runs.presets import PROTOTYPES
+from labelsieve.train.build import parts_for
 
 TINY = {"cifar10": (32, 10), "cifar100": (32, 100), "fashion-mnist": (28, 10), "digits": (8, 10)}  # pixels, classes
 SIDES = TINY | {"webvision": (224, 50), "clothing1m": (224, 14)}

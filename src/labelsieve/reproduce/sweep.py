@@ -14,10 +14,10 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.tasks import Settings, Task, lacks, refuse_other_settings
 from labelsieve.reproduce.warm_ups import WarmUps
 from labelsieve.runs import atomic
-from labelsieve.runs.assemble import rows_for
 from labelsieve.runs.held import held
 from labelsieve.runs.own import Watch
-from labelsieve.runs.train import Progress, Run, begin, take_up
+from labelsieve.runs.rows import rows_for
+from labelsieve.train.loop import Progress, Run, begin, take_up
 from labelsieve.version import __version__
 
 FORMAT = 1

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labelsieve.config.lengths import epochs_of
+from labelsieve.config.presets import OPEN_MIXING, preset
+from labelsieve.config.resolve import parse_settings, resolve
+from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.cells import Job
-from labelsieve.runs.config import Config, dotted_keys, full_key, override, value_at
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.lengths import epochs_of
-from labelsieve.runs.presets import OPEN_MIXING, preset
-from labelsieve.runs.resolve import parse_settings, resolve
 
 NEEDS_PATH = ("cifar10", "cifar100", "clothing1m", "webvision")
 # Of this process and not of the run: where data and weights lie, what computes.

@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from labelsieve.config.schema import CleaningConfig, Config, OutputConfig, to_yaml
 from labelsieve.errors import ToolError
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs import checkpoint
-from labelsieve.runs.config import CleaningConfig, Config, OutputConfig, to_yaml
 from labelsieve.runs.held import held
-from labelsieve.runs.restore import start_at
-from labelsieve.runs.run import Run, state_of
+from labelsieve.train.restore import start_at
+from labelsieve.train.run import Run, state_of
 
 
 def warm_up_key(config: Config) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 from labelsieve.issues.estimate import HOW, LIMITED, in_words
 from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
+from labelsieve.results.cautions import cautions, write_cautions
 from labelsieve.runs import atomic
-from labelsieve.runs.cautions import cautions, write_cautions
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 

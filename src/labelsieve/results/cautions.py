@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from labelsieve.config.lengths import all_warm_up
 from labelsieve.data.trust import computed, doubts, formulas, single_samples
 from labelsieve.issues.rules import RELABEL
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.lengths import all_warm_up
 
 WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels

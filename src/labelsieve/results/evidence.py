@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.learner import Learner
-from labelsieve.runs.history import ScoreHistory
+from labelsieve.results.history import ScoreHistory
 
 TOP = 5  # classes whose probabilities are kept for each sample
 CHUNK = 8192

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.learner import Learner
-from labelsieve.runs.history import ScoreHistory
+from labelsieve.results.history import ScoreHistory
 
 CHUNK = 8192
 TEN = 10  # classes of the sets that the score was chosen on

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from safetensors.torch import save as as_bytes
 
+from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.issues import reading
 from labelsieve.issues.table import LabelIssues, rank
@@ -16,11 +17,11 @@ from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts.estimate import NoiseEstimate
 from labelsieve.methods.recipe import Recipe
-from labelsieve.runs import atomic, evidence
-from labelsieve.runs.config import Config
+from labelsieve.results import evidence
+from labelsieve.results.history import ScoreHistory
+from labelsieve.results.label_score import label_score
+from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.label_score import label_score
 from labelsieve.version import __version__
 
 

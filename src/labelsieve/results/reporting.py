@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.config.moved import moved_to, to_look_at
+from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.data.pictures.memory import Known, only_deleted
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import ACTIONS, KINDS, RELABEL
 from labelsieve.report.charts import Curve
 from labelsieve.report.page import Suspect
 from labelsieve.report.run_facts import Corner, RunReport
-from labelsieve.runs.assemble import Rows, rows_for
-from labelsieve.runs.cautions import cautions
-from labelsieve.runs.config import dotted_keys, value_at
+from labelsieve.results.cautions import cautions
+from labelsieve.runs.data_facts import known_files
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.moved import known_files, moved_to, to_look_at
 from labelsieve.runs.rounds import rounds, table_of
+from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.runs.source_commit import in_words
 
 PICTURES = 144  # on a page, about

@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 from PIL import Image
 
+from labelsieve.config.moved import to_look_at
+from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
 from labelsieve.review.encoding import CHANGED, encode
-from labelsieve.runs.config import Config
-from labelsieve.runs.moved import to_look_at
 
 Encoded = Callable[[str, int], tuple[bytes, str]]
 
 
 def encoded_from_arrays(config: Config, given: dict[str, str], classes: tuple[str, ...]) -> Encoded:
     """A `ToolError` where the data are gone, have no pictures, or are not those of the run: `given` is {id: label}."""
-    from labelsieve.runs.assemble import rows_for
+    from labelsieve.runs.rows import rows_for
 
     data = rows_for(replace(to_look_at(config), device="cpu")).data
     if data.are_vectors:

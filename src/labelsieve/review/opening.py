@@ -6,15 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
+from labelsieve.config.moved import moved_to
+from labelsieve.config.schema import from_yaml
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError
 from labelsieve.review.desk import Desk
 from labelsieve.review.evidence import Evidence, arrays_of, read_evidence
 from labelsieve.review.pictures import Pictures
 from labelsieve.review.table import IssueTable, read_table
-from labelsieve.runs.config import from_yaml
+from labelsieve.runs.data_facts import known_files
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.moved import known_files, moved_to
 
 LIKELY = 9
 

@@ -11,8 +11,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
+from labelsieve.config.schema import Config, from_yaml, to_yaml
 from labelsieve.review.array_pictures import encoded_from_arrays
-from labelsieve.runs.config import Config, from_yaml, to_yaml
 
 DIED = "the process that reads the pictures has ended; start the review again"
 PATIENCE = 300.0  # seconds until the data must be open

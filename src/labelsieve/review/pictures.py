@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from labelsieve.config.moved import check_there
+from labelsieve.config.picture_choices import picture_options
+from labelsieve.config.schema import Config
 from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.fetch import fetch
@@ -22,9 +25,6 @@ from labelsieve.errors import ToolError
 from labelsieve.review.encoding import CHANGED, encode
 from labelsieve.review.picture_process import Gone, PictureProcess
 from labelsieve.review.table import IssueTable
-from labelsieve.runs.config import Config
-from labelsieve.runs.moved import check_there
-from labelsieve.runs.picture_choices import picture_options
 
 SIZES = {"small": 224, "large": 1024}
 CACHE = 96 * 2**20  # bytes of encoded pictures that are kept

@@ -2,26 +2,32 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from labelsieve.config.schema import Config
+from labelsieve.data.pictures.memory import known_from
 from labelsieve.data.trust import doubts
 from labelsieve.runs import atomic
-from labelsieve.runs.assemble import Rows
-from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from labelsieve.runs.rows import Rows
 
 NAMED = 3  # ids that an error names
 
 
-def counts(rows: Rows) -> dict[str, int]:
+def counts(rows: "Rows") -> dict[str, int]:
     """{class: training samples}."""
     found = np.bincount(rows.data.labels.numpy(), minlength=len(rows.data.classes))
     return dict(zip(rows.data.classes, found.tolist()))
 
 
-def write_data_facts(folder: RunFolder, config: Config, rows: Rows) -> None:
+def write_data_facts(folder: RunFolder, config: Config, rows: "Rows") -> None:
     opened = rows.opened
     assert opened is not None
     by_class = counts(rows)
@@ -48,7 +54,16 @@ def write_data_facts(folder: RunFolder, config: Config, rows: Rows) -> None:
         atomic.write_text(folder.left_out, _table(("id", "path", "reason"), told))
 
 
-def difference(folder: RunFolder, rows: Rows) -> str:
+def known_files(folder: RunFolder) -> dict[str, tuple[int, int]]:
+    """The picture files that the run began with, {whole path: (size, time)}; empty where it did not write them down."""
+    try:
+        places = json.loads(folder.data_facts.read_text("utf-8")).get("files", [])
+        return known_from(Path(place) for place in places)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def difference(folder: RunFolder, rows: "Rows") -> str:
     """How these rows differ from those that the run began with, as far as it wrote them down."""
     if not folder.samples.is_file():
         return "labels, noise, trusted ids or picture size differ"

@@ -18,7 +18,7 @@ from labelsieve.errors import ToolError, suggest
 from labelsieve.runs.rounds import Carried, Round
 
 if TYPE_CHECKING:
-    from labelsieve.runs.assemble import Rows
+    from labelsieve.runs.rows import Rows
 
 
 def decided_rows(rows: "Rows", begun: Round) -> "Rows":

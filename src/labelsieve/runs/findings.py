@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.config.lengths import epochs_of
+from labelsieve.config.schema import Config
 from labelsieve.data.noise_record import load as load_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
@@ -16,9 +18,7 @@ from labelsieve.errors import ToolError, command
 from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, doubted, expected_yield, limited, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW
-from labelsieve.runs.config import Config
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.lengths import epochs_of
 
 
 @dataclass(frozen=True, eq=False)

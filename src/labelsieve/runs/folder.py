@@ -11,7 +11,6 @@ import csv
 import fcntl
 import json
 import os
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.config.schema import Config, from_yaml, to_yaml
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.locks import hold
 from labelsieve.runs import atomic
-from labelsieve.runs.config import Config, from_yaml, to_yaml
 
 
 class RunFolder:
@@ -119,7 +118,7 @@ class RunFolder:
         return self.slim if is_slim else self.checkpoints
 
     def read_config(self) -> Config:
-        from labelsieve.runs.validate import validate  # it knows the networks, and so needs torch
+        from labelsieve.config.validate import validate  # it knows the networks, and so needs torch
 
         try:
             config = from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
@@ -192,16 +191,6 @@ class RunFolder:
             raise ToolError(f"{self.issues}: missing; the run has not divided its labels yet: {command('resume', self.path)}")
         with self.issues.open(encoding="utf-8", newline="") as file:
             yield from csv.DictReader(file)
-
-
-def refuse_run(text: str) -> None:
-    """A `UsageError` where what should be data is a run: its issues.csv has paths and labels, and would be taken for them."""
-    path = Path(text).expanduser()
-    if RunFolder(path).config.is_file() and RunFolder(path).goes_on_from.is_dir():
-        raise UsageError(
-            f"{text}: this is a run folder and not data; go on with it by {command('resume', path)}, train its next round with "
-            f"`labelsieve train --decisions {shlex.quote(str(path))} --out NEXT`, or name the data"
-        )
 
 
 def _newest_epoch(checkpoints: Path) -> int:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from torch import Tensor
 
+from labelsieve.config.elsewhere import is_trained_on, rooted_for, suited_to
+from labelsieve.config.picture_choices import picture_options as picture_options
+from labelsieve.config.schema import Config
 from labelsieve.data.frequencies import class_and_number
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.pictures.held import Found, check_measurable, labelled_pictures
@@ -23,9 +26,6 @@ from labelsieve.engine.device import choose_device
 from labelsieve.engine.fast import speed_for
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
-from labelsieve.runs.config import Config
-from labelsieve.runs.elsewhere import is_trained_on, rooted_for, suited_to
-from labelsieve.runs.picture_choices import picture_options as picture_options
 from labelsieve.runs.weights import read_weights
 
 CPU_SIZE = 64

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from labelsieve.config.schema import Config
 from labelsieve.decisions.decision import DROP, LABELLING, Decision, from_facts
 from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.decisions.settling import settled, took_back_more
 from labelsieve.decisions.state import states
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.runs.config import Config
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 

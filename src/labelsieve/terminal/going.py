@@ -6,23 +6,23 @@ from pathlib import Path
 
 import typer
 
+from labelsieve.config.fitting import mixed_as_published
+from labelsieve.config.schema import Config
 from labelsieve.errors import UsageError, command
 from labelsieve.issues.estimate import in_words
 from labelsieve.issues.rules import ACTIONS
-from labelsieve.runs.assemble import Rows, rows_for
-from labelsieve.runs.cautions import cautions
-from labelsieve.runs.config import Config
+from labelsieve.results.cautions import cautions
+from labelsieve.runs.data_facts import known_files
 from labelsieve.runs.findings import read_findings, read_record
-from labelsieve.runs.fitting import mixed_as_published
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.moved import known_files
 from labelsieve.runs.own import Watch
 from labelsieve.runs.rounds import round_of, rounds
-from labelsieve.runs.train import Run, begin, settled, take_up
+from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.looking import Looking, say_rows
 from labelsieve.terminal.progress import Stopper, follow, say_summary
 from labelsieve.terminal.rounds import say_rounds
+from labelsieve.train.loop import Run, begin, settled, take_up
 
 
 def going(out: Path, config: Config, resume: bool) -> Run:

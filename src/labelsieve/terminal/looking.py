@@ -13,8 +13,8 @@ from labelsieve.terminal.console import console
 
 if TYPE_CHECKING:
     from labelsieve.data.pictures.survey import Plan
-    from labelsieve.runs.assemble import Rows
     from labelsieve.runs.own import Watch
+    from labelsieve.runs.rows import Rows
 
 EVERY = 10.0  # seconds between two plain lines
 WORDS = {"looking": "looking at pictures", "decoding": "decoding pictures"}

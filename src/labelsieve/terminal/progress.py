@@ -11,11 +11,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from labelsieve.issues.percent import rounded
-from labelsieve.runs.tail import tail
-from labelsieve.runs.train import Progress as Step
-from labelsieve.runs.train import Run, drive
+from labelsieve.results.tail import tail
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import say_duration
+from labelsieve.train.loop import Progress as Step
+from labelsieve.train.loop import Run, drive
 
 
 class Stopper:

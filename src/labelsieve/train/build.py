@@ -1,19 +1,19 @@
 """From a configuration to the objects of a run: data with its noise, recipe, two learners, an engine. No training here."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from labelsieve import nets
-from labelsieve.data import noise as label_noise
+from labelsieve.config.lengths import epochs_of
+from labelsieve.config.own_cleaners import REGISTERED, check_cleaner, own_cleaner
+from labelsieve.config.presets import MIXTURES
+from labelsieve.config.schema import Config, ViewsConfig
 from labelsieve.data.augment import VectorViews, Views, vector_views, views_for
 from labelsieve.data.frequencies import read_frequencies
-from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth
-from labelsieve.data.pictures.listing import LeftOut
-from labelsieve.data.pictures.memory import Known
-from labelsieve.data.pictures.opening import Opened
+from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
@@ -24,37 +24,10 @@ from labelsieve.methods.parts.dropout import torchs_own
 from labelsieve.methods.parts.parted import can_part, normalising
 from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
 from labelsieve.methods.recipe import Recipe
-from labelsieve.runs.config import Config, ViewsConfig
-from labelsieve.runs.decided import decided_rows
-from labelsieve.runs.lengths import epochs_of
-from labelsieve.runs.model import seen_shape
-from labelsieve.runs.own import Watch, open_rows
-from labelsieve.runs.own_cleaners import REGISTERED, check_cleaner, own_cleaner
-from labelsieve.runs.presets import MIXTURES
-from labelsieve.runs.rounds import round_of
+from labelsieve.predict.model import seen_shape
+from labelsieve.runs.rows import Rows
 
 MEMORY = 5  # scores that prototypes average, as the mixture does with losses at 90 % noise; chosen by benchmark/judges.py
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A run's rows: what trains, and apart from it what is known to be true, and what noise was made.
-
-    Of one's own data also how they were opened, which rows are pinned as clean (N,), and what was left out.
-    """
-
-    data: NoisyData
-    truth: Truth | None
-    test: Held | None
-    collection: Collection
-    noise: label_noise.Noise | None
-    opened: Opened | None = None
-    pinned: Tensor | None = None
-    left_out: tuple[LeftOut, ...] = ()
-    decided: tuple[str, ...] | None = None  # (N,) what a person did in an earlier round, or ""
-    notes: tuple[str, ...] = ()
-    val: Held | None = None  # clean pictures to choose a model with, where the source has such a split
-    memories: tuple[Path, ...] = ()  # which picture files were there, for a run that is taken up when some are gone
 
 
 @dataclass(frozen=True)
@@ -66,25 +39,6 @@ class Parts:
     engine: PlainEngine
     prior: Tensor
     pinned: Tensor | None = None
-
-
-def rows_for(config: Config, watch: Watch | None = None, known: Known | None = None) -> Rows:
-    """Open the data, make the noise, and do as people decided in earlier rounds. `known` are the files that a run began with."""
-    opened = open_rows(config, watch, known)
-    found = opened.collection
-    data, truth, made = found.train, found.truth, None
-    if config.data.noise != "none":
-        seed = config.seed if config.data.noise_seed is None else config.data.noise_seed
-        spec, classes = config.data.noise, len(data.classes)
-        made = label_noise.inject(spec, data.labels, classes, seed, groups=found.groups, name=found.name, samples=data.images)
-        # Labels that were given before the noise was made are what is true of it, unless the source knows better.
-        truth = truth or Truth(data.labels)
-        data = data.relabelled(made.labels)
-    notes, begun = opened.notes, round_of(config)
-    val = None if opened.opened is None else opened.opened.val
-    rows = Rows(data, truth, found.test, found, made, opened.opened, opened.pinned, opened.left_out, notes=notes, val=val)
-    rows = replace(rows, memories=opened.memories)
-    return rows if begun is None else decided_rows(rows, begun)
 
 
 def recipe_for(config: Config, epochs: int | None = None) -> Recipe:

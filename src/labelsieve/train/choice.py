@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
 from labelsieve.methods.learner import Learner
-from labelsieve.runs.assemble import Rows
-from labelsieve.runs.config import Config
-from labelsieve.runs.evaluate import measured
-from labelsieve.runs.model import Model, built
-from labelsieve.runs.outcome import model_facts, model_tensors
+from labelsieve.predict.evaluate import measured
+from labelsieve.predict.model import Model, built
+from labelsieve.results.outcome import model_facts, model_tensors
+from labelsieve.runs.rows import Rows
 
 
 @dataclass(frozen=True)

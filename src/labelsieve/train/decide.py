@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import in_words
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts.estimate import (
@@ -25,9 +26,8 @@ from labelsieve.methods.parts.estimate import (
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.recipe import Recipe
 from labelsieve.methods.stages import Engine, drawn
-from labelsieve.runs.assemble import recipe_for
-from labelsieve.runs.cautions import doubt
-from labelsieve.runs.config import Config
+from labelsieve.results.cautions import doubt
+from labelsieve.train.build import recipe_for
 
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
 

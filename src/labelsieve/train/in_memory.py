@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
 from labelsieve.issues.estimate import chances, doubted, limited
 from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.algorithm import Diverged, Epoch, learn
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_wrong
-from labelsieve.runs.assemble import Parts, Rows, parts_for
-from labelsieve.runs.cautions import cautions
-from labelsieve.runs.config import Config
-from labelsieve.runs.decide import Decision, decide, decided, left_open, seen_after_warm_up, with_decision
+from labelsieve.results.cautions import cautions
+from labelsieve.results.history import ScoreHistory
+from labelsieve.results.label_score import remember_division
 from labelsieve.runs.findings import Findings, Record
-from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.label_score import remember_division
-from labelsieve.runs.measure import Measure
+from labelsieve.runs.rows import Rows
+from labelsieve.train.build import Parts, parts_for
+from labelsieve.train.decide import Decision, decide, decided, left_open, seen_after_warm_up, with_decision
+from labelsieve.train.measure import Measure
 
 Show = Callable[[dict[str, Any], int], None]
 

@@ -12,34 +12,34 @@ from typing import Any
 
 import torch
 
+from labelsieve.config.fitting import fitted
+from labelsieve.config.moved import check_there, moved_to
+from labelsieve.config.schema import Config, override
+from labelsieve.config.validate import validate_for
 from labelsieve.data import noise as label_noise
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.methods.algorithm import Diverged, Epoch, learn
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts.estimate import flag_limit, least_wrong
+from labelsieve.results.card import write_card
+from labelsieve.results.early import write_early_losses
+from labelsieve.results.label_score import remember_division
+from labelsieve.results.neighbours import neighbours
+from labelsieve.results.outcome import label_issues, write_issues, write_scores
 from labelsieve.runs import checkpoint
-from labelsieve.runs.assemble import Rows, rows_for
-from labelsieve.runs.card import write_card
-from labelsieve.runs.choice import better, check_choice, tested
-from labelsieve.runs.config import Config, override
 from labelsieve.runs.data_facts import write_data_facts
-from labelsieve.runs.decide import decide, left_open, seen_after_warm_up, with_decision
-from labelsieve.runs.early import write_early_losses
 from labelsieve.runs.environment import environment
-from labelsieve.runs.fitting import fitted
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.label_score import remember_division
-from labelsieve.runs.measure import Measure
-from labelsieve.runs.moved import check_there, moved_to
-from labelsieve.runs.neighbours import neighbours
-from labelsieve.runs.outcome import label_issues, write_issues, write_scores
 from labelsieve.runs.own import CPU_SIZE, Watch, check_names, check_place
-from labelsieve.runs.restore import go_on
 from labelsieve.runs.rounds import round_of
-from labelsieve.runs.run import Run, assemble, follow, keep_answers, keep_model, save
-from labelsieve.runs.validate import validate_for
+from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.runs.weights import pretrained_tensors, start_from
+from labelsieve.train.choice import better, check_choice, tested
+from labelsieve.train.decide import decide, left_open, seen_after_warm_up, with_decision
+from labelsieve.train.measure import Measure
+from labelsieve.train.restore import go_on
+from labelsieve.train.run import Run, assemble, follow, keep_answers, keep_model, save
 
 __all__ = ["Progress", "Run", "begin", "drive", "settled", "take_up"]
 

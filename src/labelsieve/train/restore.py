@@ -7,25 +7,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from labelsieve.config.schema import Config
+from labelsieve.config.validate import validate_for
 from labelsieve.data import noise as label_noise
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError
+from labelsieve.results.card import write_card
+from labelsieve.results.cautions import write_cautions
+from labelsieve.results.outcome import write_parquet
 from labelsieve.runs import checkpoint
-from labelsieve.runs.assemble import Rows, rows_for
-from labelsieve.runs.card import write_card
-from labelsieve.runs.cautions import write_cautions
-from labelsieve.runs.choice import Chosen
-from labelsieve.runs.config import Config
-from labelsieve.runs.data_facts import difference, write_data_facts
-from labelsieve.runs.decide import Decision, by_estimate
+from labelsieve.runs.data_facts import difference, known_files, write_data_facts
 from labelsieve.runs.environment import environment
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.moved import known_files
-from labelsieve.runs.outcome import write_parquet
 from labelsieve.runs.own import Watch
-from labelsieve.runs.run import Run, assemble, fingerprint, follow, keep_answers, keep_model, save, values
-from labelsieve.runs.validate import validate_for
+from labelsieve.runs.rows import Rows, rows_for
+from labelsieve.train.choice import Chosen
+from labelsieve.train.decide import Decision, by_estimate
+from labelsieve.train.run import Run, assemble, fingerprint, follow, keep_answers, keep_model, save, values
 
 ALIKE = 0.01  # of a deviation: decoders round otherwise by far less
 

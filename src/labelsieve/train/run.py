@@ -5,19 +5,20 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import MEMORY
+from labelsieve.results.answers import write_answers
+from labelsieve.results.cautions import early_cautions
+from labelsieve.results.history import ScoreHistory
+from labelsieve.results.outcome import write_model
 from labelsieve.runs import checkpoint
-from labelsieve.runs.answers import write_answers
-from labelsieve.runs.assemble import Parts, Rows, parts_for
-from labelsieve.runs.cautions import early_cautions
-from labelsieve.runs.choice import Chosen, model_of
-from labelsieve.runs.config import Config
 from labelsieve.runs.data_facts import counts
-from labelsieve.runs.decide import Decision, decided
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.history import ScoreHistory
-from labelsieve.runs.measure import prototype_scores
-from labelsieve.runs.outcome import write_model
+from labelsieve.runs.rows import Rows
+from labelsieve.train.build import Parts, parts_for
+from labelsieve.train.choice import Chosen, model_of
+from labelsieve.train.decide import Decision, decided
+from labelsieve.train.measure import prototype_scores
 
 
 @dataclass

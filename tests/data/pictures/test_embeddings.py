@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from labelsieve.corrected.apply import apply_run
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.pictures.opening import open_pictures
@@ -15,7 +16,6 @@ from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.sources import open_data
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision
-from labelsieve.runs.apply import apply_run
 from runs.made_runs import as_advised, made_run
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 4))

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labelsieve.config.schema import PicturesConfig
+from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.runs.apply import apply_run
-from labelsieve.runs.config import PicturesConfig
 from runs.made_runs import as_advised, made_run
 
 from .made import class_folders, noise, save

@@ -1,0 +1,1 @@
+"""A trained model and pictures it has not seen: predictions, and how right they are."""
