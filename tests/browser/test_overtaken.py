@@ -11,7 +11,6 @@ from browser.page import END, HOME, LEFT, RIGHT, SHIFT, Page
 from browser.server import Server
 from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.log import DecisionLog
-from labelsieve.decisions.state import states
 from review.made import CLASSES, made_run
 
 Serve = Callable[..., Server]
@@ -186,7 +185,7 @@ def test_undoing_takes_back_what_was_saved_many_steps_later_under_another_name(p
     page.press(*"z" * 60)
     server.await_log(120)
     page.saved()
-    assert not [name for name, state in states(DecisionLog(server.path).all()).items() if state.current is not None]
+    assert not [name for name, state in DecisionLog(server.path).states().items() if state.current is not None]
 
 
 def test_a_page_that_grew_while_it_was_loading_is_loaded_whole(page: Page) -> None:

@@ -12,7 +12,6 @@ from cli.conftest import Shell
 from cli.own import QUICK, folder
 from labelsieve.data.pictures import pool
 from labelsieve.decisions.log import DecisionLog
-from labelsieve.decisions.state import states
 from runs.reviewed import decide
 
 ANSWERS = {"00003": ("keep", "0"), "00004": ("relabel", "2"), "00006": ("drop", None), "00007": ("unsure", None)}
@@ -24,7 +23,7 @@ def run(tmp_path: Path, finished: Path) -> Path:
 
 
 def outcomes(run: Path) -> dict[str, Any]:
-    return {name: state.current and state.current.outcome for name, state in states(DecisionLog(run).all()).items()}
+    return {name: state.current and state.current.outcome for name, state in DecisionLog(run).states().items()}
 
 
 def written(path: Path, text: str) -> Path:
@@ -63,7 +62,7 @@ def test_out_and_back_into_another_copy_gives_the_same(
     shutil.copytree(finished, other)
     answer = shell("decisions", other, "--from", file)
     assert answer.code == 0 and "5 decisions, 5 of them new\n" in answer.out, answer.err
-    assert outcomes(other) == outcomes(run) and states(DecisionLog(other).all())["00004"].conflict
+    assert outcomes(other) == outcomes(run) and DecisionLog(other).states()["00004"].conflict
     log = (other / "decisions.jsonl").read_bytes()
     assert "0 of them new" in shell("decisions", other, "--from", file).out
     assert (other / "decisions.jsonl").read_bytes() == log and {entry.who for entry in DecisionLog(other).all()} == {"ada", "bob"}

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -45,7 +47,7 @@ def writer(folder: Path, name: str) -> subprocess.Popen[str]:
 
 def test_what_is_appended_is_read_back_with_its_place(tmp_path: Path) -> None:
     log = DecisionLog(tmp_path)
-    assert log.all() == [] and log.since(0) == ([], 0) and not (tmp_path / NAME).exists()
+    assert log.all() == [] and log.states() == {} and not (tmp_path / NAME).exists()
     given = log.append([decision("1", "ü\udcff\u2028\n,", "relabel", "dög", replaces=7), decision("2", "b", "drop")])
     assert [entry.seq for entry in given] == [1, 2]
     assert DecisionLog(tmp_path).all() == given and given[0].id == "ü\udcff\u2028\n," and given[0].label == "dög"
@@ -54,16 +56,14 @@ def test_what_is_appended_is_read_back_with_its_place(tmp_path: Path) -> None:
     assert facts["id"] == "b" and facts["action"] == "drop" and facts["label"] is None and facts["score"] == 0.25
 
 
-def test_since_gives_only_what_is_new(tmp_path: Path) -> None:
+def test_catching_up_adds_what_is_new(tmp_path: Path) -> None:
     log, other = DecisionLog(tmp_path), DecisionLog(tmp_path)
     log.append([decision("1")])
-    first, offset = other.since(0)
-    assert [entry.key for entry in first] == ["1"] and other.since(offset) == ([], offset)
-    log.append([decision("2"), decision("3")])
-    new, end = other.since(offset)
-    assert [entry.key for entry in new] == ["2", "3"] and end == (tmp_path / NAME).stat().st_size
-    for foreign in (offset + 1, end + 100, -1):
-        assert len(other.since(foreign)[0]) == 3
+    index = other.catch_up()
+    assert list(index.keys) == ["1"] and other.catch_up() is index and len(index) == 1
+    log.append([decision("2"), decision("3", "b")])
+    assert other.catch_up() is index and list(index.keys) == ["1", "2", "3"] and index.end == (tmp_path / NAME).stat().st_size
+    assert other.read([2, 0]) == [log.all()[2], log.all()[0]] and list(other.known(["3", "4"])) == ["3"]
 
 
 def test_a_key_counts_once_also_from_another_process(tmp_path: Path) -> None:
@@ -187,25 +187,92 @@ def test_a_limit_of_the_kernel_half_way_through_a_line(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes().endswith(b"\n")
 
 
-def test_appending_stays_fast_when_the_log_is_long(tmp_path: Path) -> None:
-    lines = [Decision(f"k{n}", f"id{n}", "keep", "cat", "ada", "now", 0.5, None, n + 1).line() for n in range(100_000)]
-    (tmp_path / NAME).write_bytes(b"".join(lines))
-    log, offset = DecisionLog(tmp_path), (tmp_path / NAME).stat().st_size
-    log.append([decision("first")])  # reads what is there, once
+def long_log(folder: Path, entries: Iterable[tuple[str, str, int | None]]) -> int:
+    """(who, id, replaces) each; how many bytes it has."""
+    lines = [
+        Decision(f"k{n}", name, "keep", "cat", who, "2026-11-15T10:00:00Z", 0.5, seen, n).line()
+        for n, (who, name, seen) in enumerate(entries, 1)
+    ]
+    folder.mkdir(exist_ok=True)
+    return (folder / NAME).write_bytes(b"".join(lines))
+
+
+def test_what_was_read_once_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = long_log(tmp_path, (("ada", f"id{n}", None) for n in range(100_000)))
     read, real = [], os.pread
 
     def counted(handle: int, size: int, at: int) -> bytes:
-        read.append(size)
-        return real(handle, size, at)
+        found = real(handle, size, at)
+        read.append(len(found))
+        return found
 
-    os.pread = counted  # type: ignore[assignment]
+    monkeypatch.setattr(os, "pread", counted)
+    log = DecisionLog(tmp_path)
+    log.catch_up()
+    assert size <= sum(read) < 1.01 * size
+    read.clear()
+    for n in range(20):  # also the first one of a server that has just read the log
+        log.append([decision(f"new {n}")])
+        log.catch_up()
+    assert sum(read) < 20_000 and log.index.last_seq == 100_020
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        lambda n: ("ada", "a", n or None),  # all on one sample
+        lambda n: ("ada", "a", None),
+        lambda n: (f"person {n}", "a", None),  # all in conflict with all
+        lambda n: (f"person {n % 50}", f"id{n % 997}", max(n - 300, 0) or None),
+    ],
+)
+def test_a_long_log_takes_time_and_memory_by_its_length(
+    tmp_path: Path, entry: Callable[[int], tuple[str, str, int | None]]
+) -> None:
+    def seconds(count: int) -> float:
+        folder = tmp_path / str(count)
+        long_log(folder, map(entry, range(count)))
+        began = time.process_time()
+        log = DecisionLog(folder)
+        index = log.catch_up()
+        assert len(index) == count
+        for sample in range(len(index.newest)):
+            assert index.now(sample) == index.then(sample, count)
+        return time.process_time() - began
+
+    assert seconds(40_000) < 8 * seconds(10_000)  # quadratic: 16 times
+    tracemalloc.start()
     try:
-        for n in range(20):
-            log.append([decision(f"new {n}")])
-        assert len(log.since(offset)[0]) == 21
+        log = DecisionLog(tmp_path / "40000")
+        log.catch_up()
+        kept, _ = tracemalloc.get_traced_memory()
     finally:
-        os.pread = real  # type: ignore[assignment]
-    assert sum(read) < 10_000 and log.since(offset)[0][-1].seq == 100_021
+        tracemalloc.stop()
+    assert kept / 40_000 < 700  # bytes for an entry; as objects they took 1,700
+
+
+def test_a_line_without_an_end_is_damage_and_does_not_fill_the_memory(tmp_path: Path) -> None:
+    DecisionLog(tmp_path).append([decision("1")])
+    with (tmp_path / NAME).open("r+b") as file:
+        file.truncate(3 * 2**30)  # a hole: it takes no room on the disk
+    with pytest.raises(ToolError, match=f"{NAME}, line 2: longer than any decision"):
+        DecisionLog(tmp_path).catch_up()
+
+
+@pytest.mark.parametrize("seq", [2**53 + 1, -(2**64), 10**400])
+def test_a_number_that_no_page_could_read_is_damage(tmp_path: Path, seq: int) -> None:
+    (tmp_path / NAME).write_bytes(decision("1", seq=7).line().replace(b'"seq": 7', f'"seq": {seq}'.encode()))
+    with pytest.raises(ToolError, match=f"{NAME}, line 1"):
+        DecisionLog(tmp_path).catch_up()
+
+
+def test_lines_in_another_form_of_json_say_the_same(tmp_path: Path) -> None:
+    """As a program that rewrites the file might put them: the quick way to read a line is not the only one."""
+    told = [decision("1", "ü\n", "relabel", "dög", seq=1), decision("2", 'a"b', "drop", seq=2, replaces=1, score=None)]
+    again = [json.dumps(dict(reversed(json.loads(one.line()).items())), ensure_ascii=False, indent=None) for one in told]
+    (tmp_path / NAME).write_text("".join(f" {line} \n" for line in again), encoding="utf-8")
+    log = DecisionLog(tmp_path)
+    assert log.all() == told and log.append([decision("3")])[0].seq == 3 and list(log.known("12")) == ["1", "2"]
 
 
 def test_a_log_put_in_the_place_of_another_is_read_anew(tmp_path: Path) -> None:

@@ -192,13 +192,13 @@ def test_what_is_decided_while_an_answer_is_made_is_told_by_the_next(page: Page,
     left = page.review.desk.left
 
     def meanwhile() -> Any:
-        page.decide(page.said("s000", "keep", replaces=len(page.review.desk.events)))
+        page.decide(page.said("s000", "keep", replaces=page.review.desk.events))
         return left()
 
     monkeypatch.setattr(page.review.desk, "left", meanwhile)
     begun, first = page.get("/api/start").json(), page.get("/api/changes", since=0).json()
     monkeypatch.undo()
-    assert (begun["events"], first["events"]) == (1, 2) and len(page.review.desk.events) == 3
+    assert (begun["events"], first["events"]) == (1, 2) and page.review.desk.events == 3
     again = page.get("/api/changes", since=first["events"]).json()
     assert [(change["id"], change["state"], change["seq"]) for change in again["changes"]] == [("s000", "keep", 3)]
 

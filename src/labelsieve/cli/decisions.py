@@ -66,7 +66,6 @@ def say_decisions(run: Path) -> None:
     """By reviewer and action, then conflicts, then the rounds so far."""
     from labelsieve.decisions.log import DecisionLog
     from labelsieve.decisions.settling import said
-    from labelsieve.decisions.state import states
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.rounds import round_of, rounds
     from labelsieve.terminal.console import console
@@ -74,12 +73,11 @@ def say_decisions(run: Path) -> None:
 
     folder = RunFolder.open(run)
     log = DecisionLog(run)
-    entries = log.all()
-    found = states(entries)
+    found, count = log.states(), len(log.index)
     conflicts = {name: state for name, state in found.items() if state.conflict}
     say_table([state.current for state in found.values() if state.current is not None])
     back = sum(state.current is None for state in found.values())
-    written = f"{len(entries):,} {'entry' if len(entries) == 1 else 'entries'} in {log.path}"
+    written = f"{count:,} {'entry' if count == 1 else 'entries'} in {log.path}"
     console.print(f"{written}; {back:,} {'sample' if back == 1 else 'samples'} decided and taken back")
     if conflicts:
         console.print(f"conflicts, which the review page settles: {len(conflicts):,}", style="yellow")

@@ -6,6 +6,8 @@ doubt. clear: what was decided before is taken back.
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +15,10 @@ from labelsieve.errors import ToolError, suggest
 
 ACCEPT, KEEP, RELABEL, DROP, UNSURE, CLEAR = ACTIONS = ("accept", "keep", "relabel", "drop", "unsure", "clear")
 LABELLING = (ACCEPT, KEEP, RELABEL)  # these say which class it is
+MOST = 2**53  # no seq is higher: a page reads it as a double
+
+# (seq, key, id, action, label, who, replaces or 0): what the index keeps of a decision.
+Row = tuple[int, str, str, str, str | None, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,10 @@ class Decision:
         """What it comes to: two decisions with the same outcome agree, whichever key was pressed."""
         return ("label", self.label) if self.action in LABELLING else (self.action, None)
 
+    @property
+    def row(self) -> Row:
+        return self.seq, self.key, self.id, self.action, self.label, self.who, self.replaces or 0
+
     def line(self) -> bytes:
         """One line of JSON in ASCII, so that every name survives, also one that is no proper Unicode."""
         known = self.score is not None and math.isfinite(self.score)
@@ -62,6 +72,31 @@ TYPES: dict[str, tuple[type, ...]] = {
 assert set(ORDER) == {field.name for field in fields(Decision)}
 
 
+# A line as `Decision.line` writes it, without escapes: read this way in a third of the time that JSON takes.
+_TEXT, _SOME, _COUNT = '"([ !#-\\[\\]-~]*)"', '"([ !#-\\[\\]-~]+)"', "([1-9][0-9]{0,14})"
+USUAL = re.compile(
+    f'{{"seq": {_COUNT}, "key": {_SOME}, "id": {_SOME}, "action": "(?:({"|".join(LABELLING)})", "label": {_SOME}|'
+    f'({"|".join(action for action in ACTIONS if action not in LABELLING)})", "label": null), "who": {_TEXT}, "when": {_TEXT}, '
+    f'"score": (?:null|(-?[0-9]+(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)), "replaces": (?:null|{_COUNT})}}\n'
+)
+
+
+def rows(text: str, place: str, first: int) -> Iterator[tuple[Row, int]]:
+    """What the index keeps of each line, and where the line ends; `text` are whole lines as Latin-1, `first` is their number."""
+    at, number = 0, first
+    while at < len(text):
+        usual = USUAL.match(text, at)
+        if usual is not None:
+            seq, key, name, labelling, label, other, who, _, _, seen = usual.groups()
+            at = usual.end()
+            yield (int(seq), key, name, labelling or other, label, who, int(seen) if seen else 0), at
+        else:
+            end = text.index("\n", at)
+            yield parse(text[at:end].encode("latin-1"), f"{place}, line {number}").row, end + 1
+            at = end + 1
+        number += 1
+
+
 def parse(line: bytes, place: str) -> Decision:
     """The decision in a line of the log; a `ToolError` that names the place where it is none."""
     try:
@@ -75,6 +110,7 @@ def from_facts(facts: Any, place: str) -> Decision:
     try:
         values = {name: facts[name] for name in ORDER}
         wrong = [name for name in ORDER if not isinstance(values[name], TYPES[name]) or isinstance(values[name], bool)]
+        wrong += [name for name in ("seq", "replaces") if abs(values[name] or 0) > MOST]
         if wrong:
             raise ValueError(f"{wrong[0]} is {values[wrong[0]]!r}")
         return Decision(**values)

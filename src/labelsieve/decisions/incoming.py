@@ -5,11 +5,11 @@ What is already so is not said again, so that bringing in the same file twice ch
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, DROP, KEEP, LABELLING, RELABEL, UNSURE, Decision
-from labelsieve.decisions.state import State, states
+from labelsieve.decisions.state import State
 from labelsieve.errors import ToolError, suggest
 
 NAMED = 10  # problems that an error names
@@ -50,15 +50,17 @@ def entries(
     rows: Sequence[Incoming],
     samples: Mapping[str, Sample],
     classes: Sequence[str],
-    log: Iterable[Decision],
+    known: Mapping[str, Decision],
+    now: Mapping[str, State],
     place: str,
     carried: Collection[str] = (),
     dropped: Mapping[str, str] | None = None,
 ) -> list[Decision]:
     """What is new in the rows, for the log; a `ToolError` with every problem where any row has one.
 
-    `carried` are ids that were decided in earlier rounds, which the log does not tell of; {id: run} of those `dropped` there,
-    which are no samples of this run any more.
+    `known` are the log's entries by key, `now` what holds, both at least of what the rows name. `carried` are ids that were
+    decided in earlier rounds, which the log does not tell of; {id: run} of those `dropped` there, which are no samples of this
+    run any more.
     """
     told, problems = _checked(rows, samples, classes, dropped or {})
     problems += _contradictions(told)
@@ -66,9 +68,7 @@ def entries(
         more = [f"and {len(problems) - NAMED} more"] if len(problems) > NAMED else []
         lines = "".join(f"\n  {line}" for line in [*problems[:NAMED], *more])
         raise ToolError(f"{place}: {len(problems)} problem(s), so nothing was brought in:{lines}")
-    known = list(log)
-    by_key, now = {entry.key: entry for entry in known}, states(known)
-    found = []
+    by_key, found = dict(known), []
     for row in told:
         entry = _entry(row, samples[row.id], by_key, now.get(row.id), row.id in carried)
         if entry is not None:

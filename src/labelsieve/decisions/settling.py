@@ -1,8 +1,8 @@
-"""States go in, the one decision that counts for each sample comes out; what to do about conflicts is the caller's choice."""
+"""Which one decision counts for each sample; what happens to conflicts is up to the caller."""
 
 from collections.abc import Iterator, Mapping
 
-from labelsieve.decisions.decision import CLEAR, Decision
+from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.state import State
 from labelsieve.errors import ToolError, UsageError, suggest
 
@@ -31,13 +31,3 @@ def said(conflicts: Mapping[str, State]) -> Iterator[str]:
     for name, state in conflicts.items():
         words = [f"{one.who} says {one.action}" + (f' "{one.label}"' if one.label else "") for one in state.standing]
         yield f"{name}: {', '.join(words)}"
-
-
-def took_back_more(state: State) -> bool:
-    """Was more taken back than had been said here? Then a decision of an earlier round is taken back, too."""
-    decided = False
-    for entry in state.history:
-        if entry.action == CLEAR and not decided:
-            return True
-        decided = entry.action != CLEAR
-    return False

@@ -8,7 +8,6 @@ import numpy as np
 
 from labelsieve.decisions.incoming import Sample, entries
 from labelsieve.decisions.log import DecisionLog
-from labelsieve.decisions.state import states
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.exports.album import Album
 from labelsieve.exports.decision_table import decisions_csv, read_table
@@ -29,7 +28,7 @@ def export_decisions(path: Path, to: str, out: Path) -> int:
     if os.path.lexists(out):
         raise UsageError(f"{out}: it exists, and nothing is overwritten; choose another --out")
     folder = RunFolder.open(path)
-    found, log = read_findings(folder), states(DecisionLog(path).all())
+    found, log = read_findings(folder), DecisionLog(path).states()
     samples = samples_of(found)
     if to == "csv":
         text = decisions_csv(log, samples)
@@ -56,7 +55,8 @@ def import_decisions(path: Path, file: Path, who: str, when: str) -> tuple[int, 
     found, begun = read_findings(folder), round_of(folder.read_config())
     carried = frozenset() if begun is None else frozenset(one.decision.id for one in begun.carried)
     dropped = {} if begun is None else begun.dropped
-    new = entries(rows, samples_of(found), found.classes, log.all(), str(file), carried, dropped)
+    known, now = log.known(row.key for row in rows), log.states(dict.fromkeys(row.id for row in rows))
+    new = entries(rows, samples_of(found), found.classes, known, now, str(file), carried, dropped)
     log.append(new)
     return len(new), len(rows)
 

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from labelsieve.decisions.decision import Decision
-from labelsieve.decisions.state import State
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.review.filters import CHOICES, STATES
 from labelsieve.review.opening import Review
 from labelsieve.review.wrong_left import COVER, NEXT, ONE_IN
 
 LIKELIEST = 9  # classes that have a key of their own
+OPINIONS, PAST = 100, 20  # the latest that are told of a sample: those that disagree, and all
 PAIRS = 300  # given -> suggested, the most frequent ones, that are offered as filters
 
 
@@ -86,24 +86,23 @@ def likeliest(review: Review, at: int) -> list[tuple[int, float | None]]:
 
 def standing(review: Review, name: str) -> dict[str, Any]:
     """What was decided on a sample, as it stands."""
-    state = review.desk.states.get(name)
-    if state is None:
+    found = review.desk.standing(name)
+    if found is None:
         return {"state": STATES[0], "label": None, "who": None, "seq": None, "conflict": False}
-    now = state.current
+    action, label, who = found.current or (STATES[0], None, None)
     return {
-        "state": STATES[0] if now is None else now.action,
-        "label": None if now is None else now.label,
-        "who": None if now is None else now.who,
-        "seq": state.last.seq,
-        "conflict": state.conflict,
-        "standing": [_opinion(entry) for entry in state.standing] if state.conflict else [],
+        "state": action,
+        "label": label,
+        "who": who,
+        "seq": found.seq,
+        "conflict": bool(found.conflict),
+        "standing": [_opinion(entry) for entry in review.desk.read(found.conflict[-OPINIONS:])],
     }
 
 
 def detail(review: Review, at: int) -> dict[str, Any]:
     """A row with all that is known of it."""
     table = review.table
-    state: State | None = review.desk.states.get(table.ids[at])
     given, suggested = review.evidence.neighbours(at)
     return row(review, at) | {
         "reason": table.reasons[at],
@@ -111,7 +110,7 @@ def detail(review: Review, at: int) -> dict[str, Any]:
         "history": [(epoch, round(value, 4)) for epoch, value in review.evidence.moved(at)],
         "near_given": [_near(review, other) for other in given],
         "near_suggested": [_near(review, other) for other in suggested],
-        "decisions": [] if state is None else [_opinion(entry) for entry in state.history[-20:]],
+        "decisions": [_opinion(entry) for entry in review.desk.past(table.ids[at], PAST)],
     }
 
 

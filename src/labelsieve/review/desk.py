@@ -5,16 +5,17 @@ Other processes may write to the same log; `catch_up` takes in what they wrote. 
 
 import hashlib
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from labelsieve.decisions.decision import Decision
+from labelsieve.decisions.index import NONE, Index
 from labelsieve.decisions.log import DecisionLog
-from labelsieve.decisions.state import State, after
+from labelsieve.errors import ToolError
 from labelsieve.issues.rules import FINE, KINDS
 from labelsieve.review.filters import STATES, Filter, chosen
 from labelsieve.review.table import IssueTable
@@ -37,44 +38,63 @@ class View:
     rows: np.ndarray
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What stands on a sample: (action, label, who) of the decision that counts, or None where all was taken back.
+
+    `seq` is of the latest entry. `conflict` are the entries that disagree, by their numbers.
+    """
+
+    current: tuple[str, str | None, str] | None
+    seq: int
+    conflict: tuple[int, ...]
+
+
 class Desk:
     def __init__(self, table: IssueTable, log: DecisionLog) -> None:
         self.table, self.log = table, log
-        self._guard = threading.RLock()
+        self._guard = log.guard
         self._views: OrderedDict[tuple[int, Filter], View] = OrderedDict()
         # As the run itself counts: where it says that networks err more often than labels do, contradicting is no reason.
         doubted = (table.given != table.suggested) & (table.kind != KINDS.index(FINE))
         self._groups = grouped((1 - table.score.astype(np.float64)) * doubted, table.is_issue, table.settled)
-        self._start()
+        self._start(log.index)
 
-    def _start(self) -> None:
+    def _start(self, index: Index) -> None:
         count = len(self.table)
-        self._offset = 0
-        self._left: tuple[int, Left] | None = None
-        self.events: list[Decision] = []
-        self.states: dict[str, State] = {}
+        self._index = index
+        self._left: tuple[Index, int, Left] | None = None
+        self._row: list[int] = []  # of each sample in the log; -1: the run has it no more
+        self.events = 0  # decisions that were taken in
         self.state = np.zeros(count, np.int8)  # codes of STATES
         self.wrong = np.zeros(count, bool)  # decided, and another label than the given one came out
         self.conflict = np.zeros(count, bool)
 
     def catch_up(self) -> int:
         """Take in what the log has more; how many decisions there are now."""
+        self.log.catch_up()
         with self._guard:
-            new, offset = self.log.since(self._offset)
-            replaced = offset < self._offset or (new and self.events and new[0].seq <= self.events[-1].seq)
-            if replaced:  # somebody put another log in its place
-                self._start()
+            index = self.log.index
+            if index is not self._index:  # somebody put another log in its place
+                self._start(index)
                 self._views.clear()
-                new, offset = self.log.since(0)
-            self._offset = offset
-            for entry in new:
-                self._take(entry)
-            return len(self.events)
+            self._row += [self.table.row_of.get(name, -1) for name in index.ids.all[len(self._row) :]]
+            for sample in dict.fromkeys(index.samples[self.events :]):
+                self._take(sample)
+            self.events = len(index)
+            return self.events
 
     def mark(self, count: int) -> str:
         """What tells the log of the first `count` decisions from others; "" where there are not so many, or none."""
-        with self._guard:
-            return hashlib.sha256(self.events[count - 1].line()).hexdigest()[:16] if 0 < count <= len(self.events) else ""
+        found = self.read([count - 1]) if 0 < count <= self.events else []
+        return hashlib.sha256(found[0].line()).hexdigest()[:16] if found else ""
+
+    def read(self, entries: Sequence[int]) -> list[Decision]:
+        """Entries from the disk; none where they are not there any more, which the next look at the log notices."""
+        try:
+            return self.log.read(entries)
+        except (ToolError, IndexError):
+            return []
 
     def append(self, entries: list[Decision]) -> list[Decision]:
         """The entries as they stand in the log, on the disk."""
@@ -82,22 +102,38 @@ class Desk:
         self.catch_up()
         return written
 
-    def _take(self, entry: Decision) -> None:
-        self.events.append(entry)
-        state = self.states[entry.id] = after(self.states.get(entry.id), entry)
-        row = self.table.row_of.get(entry.id)
-        if row is None:  # the log may speak of samples that are no longer in the run
+    def standing(self, name: str) -> Standing | None:
+        """What stands on a sample; None where nobody ever decided on it."""
+        with self._guard:
+            index = self._index
+            sample = index.ids.number.get(name)
+            if sample is None:
+                return None
+            entry, conflict = index.now(sample)
+            current = None if entry == NONE else (index.action(entry), index.label(entry), index.who(entry))
+            return Standing(current, index.seqs[index.newest[sample]], index.standing(sample) if conflict else ())
+
+    def past(self, name: str, at_most: int) -> list[Decision]:
+        """The latest entries on a sample, oldest first."""
+        with self._guard:
+            sample = self._index.ids.number.get(name)
+            found = [] if sample is None else list(islice(self._index.history(sample), at_most))
+        return self.read(found[::-1])
+
+    def _take(self, sample: int) -> None:
+        row = self._row[sample]
+        if row < 0:  # the log may speak of samples that are no longer in the run
             return
-        now = state.current
-        self.state[row] = _code(state)
-        self.conflict[row] = state.conflict
+        index = self._index
+        entry, self.conflict[row] = index.now(sample)
+        self.state[row] = _code(index, entry)
         given = self.table.classes[self.table.given[row]]
-        self.wrong[row] = now is not None and now.action in WRONG and now.label != given
+        self.wrong[row] = entry != NONE and index.action(entry) in WRONG and index.label(entry) != given
 
     def view(self, asked: Filter, key: str = "") -> View:
         """The list of that key, or a new one."""
         with self._guard:
-            latest = len(self.events)
+            latest = self.events
             number = int(key.removeprefix(KEY)) if VIEW_KEY.fullmatch(key) else latest
             known = min(number, latest), asked
             if known not in self._views:
@@ -109,17 +145,14 @@ class Desk:
 
     def _standing_after(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """`state` and `conflict` (N,) as they were after the first `count` decisions."""
-        if count == len(self.events):
+        if count == self.events:
             return self.state, self.conflict
         state, conflict = self.state.copy(), self.conflict.copy()
-        past: dict[str, State] = {}
-        later = {entry.id for entry in self.events[count:]}
-        for entry in self.events[:count]:
-            if entry.id in later:
-                past[entry.id] = after(past.get(entry.id), entry)
-        for name in later & self.table.row_of.keys():
-            row, was = self.table.row_of[name], past.get(name)
-            state[row], conflict[row] = _code(was), was is not None and was.conflict
+        for sample in set(self._index.samples[count : self.events]):
+            row = self._row[sample]
+            if row >= 0:
+                entry, conflict[row] = self._index.then(sample, count)
+                state[row] = _code(self._index, entry)
         return state, conflict
 
     def next_open(self, view: View, after_place: int) -> int:
@@ -132,7 +165,8 @@ class Desk:
     def changes(self, since: int) -> Sequence[str]:
         """Ids that were decided on after the first `since` decisions, each once."""
         with self._guard:
-            return list(dict.fromkeys(entry.id for entry in self.events[max(since, 0) :]))
+            samples = dict.fromkeys(self._index.samples[max(since, 0) : self.events])
+            return [self._index.ids.all[sample] for sample in samples]
 
     def counts(self) -> dict[str, int]:
         """How many rows are in each state, over the issues and whatever else was decided."""
@@ -145,16 +179,16 @@ class Desk:
     def left(self) -> Left:
         """Wrong labels left, by the answers so far; computed anew when there are more answers."""
         with self._guard:
-            events, known, state, wrong = self.events, len(self.events), self.state.copy(), self.wrong.copy()
-            if self._left is not None and self._left[0] == known:
-                return self._left[1]
+            index, known, state, wrong = self._index, self.events, self.state.copy(), self.wrong.copy()
+            if self._left is not None and self._left[:2] == (index, known):
+                return self._left[2]
         unsure = state == STATES.index("unsure")
         found = wrong_left(self._groups, (state > 0) & ~unsure, wrong, np.random.default_rng(0), unsure)
         with self._guard:
-            if events is self.events:  # else they were of another log
-                self._left = (known, found)
+            if index is self._index:  # else they were of another log
+                self._left = (index, known, found)
         return found
 
 
-def _code(state: State | None) -> int:
-    return 0 if state is None or state.current is None else STATES.index(state.current.action)
+def _code(index: Index, entry: int) -> int:
+    return 0 if entry == NONE else STATES.index(index.action(entry))

@@ -115,7 +115,7 @@ def _reading(app: FastAPI, review: Review, who: str) -> None:
 
     @app.get("/api/rows")
     def rows(asked: Asked, view: Text = "", offset: Place = 0, limit: Annotated[int, Query(ge=0, le=PAGE)] = 60) -> Response:
-        events = len(desk.events)
+        events = desk.events
         found = desk.view(asked, view)
         shown = [answers.row(review, at) for at in found.rows[max(offset, 0) : max(offset, 0) + limit].tolist()]
         return Plain({"events": events, "view": found.key, "total": len(found.rows), "offset": offset, "rows": shown})

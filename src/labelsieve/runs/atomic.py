@@ -1,7 +1,6 @@
 """Writes that are either whole or absent, also when the process is killed or the disk is full half-way through."""
 
 import errno
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from labelsieve.disk import flush
 from labelsieve.errors import ToolError
-from labelsieve.locks import hold
+from labelsieve.locks import hold, open_to_hold
 
 SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP)
@@ -109,35 +108,38 @@ def _held(path: Path, clear: Callable[[Path], None], make: Callable[[Path], None
     if draft.is_symlink() or not draft.exists():
         clear(draft)
     else:
-        left = _lock(draft, path)  # refused where its process lives
-        clear(draft)
-        os.close(left)
-    make(draft)
-    handle = _lock(draft, path)
-    try:
-        yield draft
-    finally:
-        if _is(draft, handle):  # where it was moved, another process may have begun its own
+        with _lock(draft, path):  # refused where its process lives
             clear(draft)
-        os.close(handle)
+    if os.path.lexists(draft):
+        kind = "a link" if draft.is_symlink() else "something else"
+        raise ToolError(f"{draft}: {kind} is there, where the draft of {path.name} belongs; remove it, or choose another --out")
+    make(draft)
+    with _lock(draft, path) as handle:
+        try:
+            yield draft
+        finally:
+            if _is(draft, handle):  # where it was moved, another process may have begun its own
+                clear(draft)
 
 
-def _lock(draft: Path, path: Path) -> int:
-    handle = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+@contextmanager
+def _lock(draft: Path, path: Path) -> Iterator[int | None]:
+    handle = open_to_hold(draft)
     try:
-        hold(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is(draft, handle):
-            return handle
+        with hold(handle, path, wait=False):
+            if not _is(draft, handle):
+                raise BlockingIOError
+            yield handle
     except BlockingIOError:
-        pass
-    except OSError:
-        os.close(handle)
-        raise
-    os.close(handle)
-    raise ToolError(f"{path}: another process is writing it; wait until that has ended, or choose another --out")
+        raise ToolError(f"{path}: another process is writing it; wait until that has ended, or choose another --out") from None
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
-def _is(draft: Path, handle: int) -> bool:
+def _is(draft: Path, handle: int | None) -> bool:
+    if handle is None:  # the lock isn't on the draft, so nobody else makes one
+        return True
     try:
         return os.path.samestat(os.fstat(handle), draft.lstat())
     except FileNotFoundError:

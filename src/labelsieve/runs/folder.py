@@ -8,12 +8,11 @@ be resumed.
 """
 
 import csv
-import fcntl
 import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 
 from labelsieve.config.schema import Config, from_yaml, to_yaml
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.locks import hold
+from labelsieve.locks import hold, lock_file, open_to_hold
 from labelsieve.runs import atomic
 
 
@@ -82,7 +81,7 @@ class RunFolder:
 
     def is_bare(self) -> bool:
         """An empty folder, or what a process leaves that was killed before it could write the configuration."""
-        early = {"checkpoint", ".config.yaml.draft", "round.json", ".round.json.draft"}
+        early = {"checkpoint", ".config.yaml.draft", "round.json", ".round.json.draft", lock_file(self.path / "run").name}
         if not self.path.is_dir() or not {path.name for path in self.path.iterdir()} <= early:
             return False
         return not self.checkpoints.exists() or (self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()))
@@ -143,18 +142,15 @@ class RunFolder:
     def only_one(self) -> Iterator[None]:
         """Hold the run against a second process; the lock falls with the process, however it ends."""
         with atomic.disk_errors(self.path):
-            handle = os.open(self.path, os.O_RDONLY)
-        try:
-            self._lock(handle)
+            handle = open_to_hold(self.path)
+        with ExitStack() as stack:
+            if handle is not None:
+                stack.callback(os.close, handle)
+            try:
+                stack.enter_context(hold(handle, self.path / "run", wait=False))
+            except BlockingIOError:
+                raise ToolError(f"{self.path}: another process is training this run; wait for it or stop it first") from None
             yield
-        finally:
-            os.close(handle)
-
-    def _lock(self, handle: int) -> None:
-        try:
-            hold(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ToolError(f"{self.path}: another process is training this run; wait for it or stop it first") from None
 
     def write_json(self, path: Path, facts: Mapping[str, Any]) -> None:
         atomic.write_text(path, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")

@@ -1,11 +1,11 @@
-"""Locks among processes that share a folder: a name goes in, the lock is held or it is not. It falls when its owner dies."""
+"""Lock files, for processes that share a folder. A lock falls when its owner dies."""
 
-import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from labelsieve.doors import FLAGS
 from labelsieve.locks import hold
 from labelsieve.runs import atomic
 
@@ -19,16 +19,12 @@ def held(place: Path, wait: bool = False) -> Iterator[bool]:
     """
     with atomic.disk_errors(place):
         place.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        yield _taken(handle, wait)
-    finally:
-        os.close(handle)
-
-
-def _taken(handle: int, wait: bool) -> bool:
-    try:
-        hold(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | FLAGS, 0o644)
+    with ExitStack() as stack:
+        stack.callback(os.close, handle)
+        try:
+            stack.enter_context(hold(handle, place, wait=wait))
+        except BlockingIOError:
+            yield False
+            return
+        yield True

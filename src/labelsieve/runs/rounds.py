@@ -13,8 +13,7 @@ from typing import Any
 from labelsieve.config.schema import Config
 from labelsieve.decisions.decision import DROP, LABELLING, Decision, from_facts
 from labelsieve.decisions.log import NAME, DecisionLog
-from labelsieve.decisions.settling import settled, took_back_more
-from labelsieve.decisions.state import states
+from labelsieve.decisions.settling import settled
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
@@ -97,7 +96,7 @@ def next_round(parent: Path, on_conflict: str) -> Round:
 
 def decisions_in(folder: RunFolder, on_conflict: str) -> dict[str, Carried]:
     """{id: what was decided on it}, in this run's log and in the rounds before it."""
-    before, found = round_of(folder.read_config()), states(DecisionLog(folder.path).all())
+    before, found = round_of(folder.read_config()), DecisionLog(folder.path).states()
     carried = {one.decision.id: one for one in before.carried} if before is not None else {}
     number = 1 if before is None else before.number
     now = settled(found, on_conflict, str(folder.path / NAME))
@@ -108,7 +107,7 @@ def decisions_in(folder: RunFolder, on_conflict: str) -> dict[str, Carried]:
                 raise ToolError(f'{folder.path / NAME}: "{name}" is no sample of this run; the log belongs to another run')
             was = carried[name].given if name in carried else given[name]
             carried[name] = Carried(now[name], number, was)
-        elif name in carried and not state.conflict and took_back_more(state):
+        elif name in carried and not state.conflict and state.over_taken_back:
             del carried[name]
     return carried
 

@@ -19,6 +19,7 @@ from labelsieve.data.inspection_text import byte_count
 from labelsieve.data.pictures.decode import PASSING
 from labelsieve.data.pictures.options import named
 from labelsieve.errors import ToolError
+from labelsieve.locks import hold
 
 HEADER = 128  # bytes before the pixels in an .npy of this kind
 STRETCH_BYTES = 8 * 2**20
@@ -190,11 +191,6 @@ def locked(folder: Path) -> Iterator[None]:
 
     A folder that cannot be written, as a cache that people share often is, needs no lock: nobody here changes it.
     """
-    try:
-        import fcntl
-    except ImportError:  # no such locks here; two processes would write the same bytes
-        yield
-        return
     if folder.is_dir() and not _is_writable(folder):
         yield
         return
@@ -202,6 +198,5 @@ def locked(folder: Path) -> Iterator[None]:
         make_folder(folder)
         _refuse_links(folder)
         lock = (folder / "lock").open("a")
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock, hold(lock.fileno(), folder / "pixels"):
         yield
