@@ -70,3 +70,19 @@ def test_a_disk_without_links_gets_its_file_all_the_same(tmp_path: Path, monkeyp
     monkeypatch.setattr(os, "link", none)
     atomic.write_new_text(tmp_path / "out", "whole")
     assert (tmp_path / "out").read_text() == "whole" and names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("way", ["link", "dangling", "other"])
+@pytest.mark.parametrize("kind", WRITES)
+def test_what_lies_where_the_draft_belongs_is_named_and_stays(tmp_path: Path, kind: str, way: str) -> None:
+    """A folder's draft was said to be the fault of the disk."""
+    draft, precious = tmp_path / ".out.draft", tmp_path / "precious"
+    precious.mkdir()
+    (precious / "mine").write_text("mine")
+    if way == "other":
+        draft.mkdir() if kind == "file" else draft.write_text("mine")
+    else:
+        draft.symlink_to(precious if way == "link" else tmp_path / "nowhere")
+    with pytest.raises(ToolError, match=r"out\.draft: a .* is there, where the draft of out belongs; remove it, or"):
+        WRITES[kind][0](tmp_path / "out", lambda place: None)
+    assert os.path.lexists(draft) and (precious / "mine").read_text() == "mine" and not (tmp_path / "out").exists()

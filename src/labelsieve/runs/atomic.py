@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from labelsieve.disk import flush
@@ -105,13 +105,11 @@ def _put_new(draft: Path, path: Path) -> None:
 def _held(path: Path, clear: Callable[[Path], None], make: Callable[[Path], None]) -> Iterator[Path]:
     """A fresh draft of what will lie at `path`, which no other process clears away or fills meanwhile; gone afterwards."""
     draft = path.with_name(f".{path.name}.draft")
-    if draft.is_symlink() or not draft.exists():
-        clear(draft)
-    else:
-        with _lock(draft, path):  # refused where its process lives
+    if draft.exists() and not draft.is_symlink():
+        with _lock(draft, path), suppress(OSError):  # refused where its process lives
             clear(draft)
-    if os.path.lexists(draft):
-        kind = "a link" if draft.is_symlink() else "something else"
+    if os.path.lexists(draft):  # no draft of ours
+        kind = "a link" if draft.is_symlink() else "a folder" if draft.is_dir() else "a file"
         raise ToolError(f"{draft}: {kind} is there, where the draft of {path.name} belongs; remove it, or choose another --out")
     make(draft)
     with _lock(draft, path) as handle:
