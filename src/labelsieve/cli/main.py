@@ -13,6 +13,7 @@ from labelsieve.cli import (
     decisions,
     demo,
     doctor,
+    embed,
     evaluate,
     export,
     inspect,
@@ -57,6 +58,7 @@ def door(
 
 app.command("demo")(demo.demo)
 app.command("inspect")(inspect.inspect)
+app.command("embed")(embed.embed)
 app.command("train")(train.train)
 app.command("resume")(resume.resume)
 app.command("predict")(predict.predict)

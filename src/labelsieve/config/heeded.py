@@ -22,7 +22,7 @@ def check_heeded(source: str, given: Mapping[str, Any]) -> None:
     """
     name, said = source.partition(":")[0], [key for key in given if str(given[key]).lower() not in ("", "none", "null")]
     unread = [key for key in FILES_ONLY if key in said]
-    if unread and name not in OWN:
+    if unread and name not in OWN and given.get("features.use") != "frozen":  # a backbone looks at any picture in its own size
         raise UsageError(
             f"{unread[0]} is for pictures in files, and {source} has its own: {FILES_ONLY[unread[0]]}; "
             f"leave it out, or change the data"

@@ -301,8 +301,10 @@ def spoils_own(named: str, source: str, given: Collection[str]) -> str:
     )
 
 
-def defaults_for(source: str, noise: str) -> Settings:
+def defaults_for(source: str, noise: str, frozen: bool = False) -> Settings:
     """What a data source starts from when no preset is named; a CIFAR cell's numbers follow from the noise that is made."""
+    if frozen:  # whatever they are features of
+        return vectors()
     name = source.partition(":")[0]
     kind, _, rate = noise.partition(":")
     share = _rate(rate) if kind in ("sym", "asym", "sym-other", "pair", "confuse") else 0.5

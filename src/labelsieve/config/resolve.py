@@ -24,6 +24,7 @@ from labelsieve.errors import UsageError, command
 # Settings that name a file or folder; written from where the user is.
 PLACES = frozenset(f"pictures.{name}" for name in ("root", "val", "cache_dir", "labels_file", "second_test")) | {
     "data.trusted",
+    "features.weights",
     "pretrained",
 }
 SPECS = {"data.noise": ("matrix:", "file:", "cifar-n:"), "training.prior": ("file:",)}
@@ -91,7 +92,7 @@ def resolve(
     named_settings = preset(named) if named else {}
     noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
     method = str(given.get("method", named_settings.get("method", "cpc")))
-    config = override(Config(), defaults_for(source, made_as(noise)) | named_settings)
+    config = override(Config(), defaults_for(source, made_as(noise), given.get("features.use") == "frozen") | named_settings)
     if named:  # it stands for a whole recipe, whatever network is put into it
         config = mixed_as_published(config)
     if "cleaner" not in given and method != "cpc":

@@ -110,6 +110,15 @@ class PicturesConfig:
 
 
 @dataclass(frozen=True)
+class FeaturesConfig:
+    use: str = "none"  # frozen: two small heads learn from a pretrained network's features; none: networks learn from the pixels
+    backbone: str | None = None  # that network, by timm's name
+    weights: str | None = None  # a file with its weights; none: timm's own, downloaded unless they are here. Runs keep a copy
+    sha256: str | None = None  # of these weights, found out when the run begins
+    offline: bool = False  # download nothing
+
+
+@dataclass(frozen=True)
 class ViewsConfig:
     policy: str = "auto"  # strong views: auto (AutoAugment, or upright if not to be mirrored), none (weak), by-network (either)
     crop: int | None = None  # the side that networks see, cut at random from larger pictures; none: the whole picture
@@ -145,6 +154,7 @@ class Config:
     device: str = "auto"  # auto, cpu, cuda or cuda:N
     data: DataConfig = field(default_factory=DataConfig)
     pictures: PicturesConfig = field(default_factory=PicturesConfig)
+    features: FeaturesConfig = field(default_factory=FeaturesConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
     views: ViewsConfig = field(default_factory=ViewsConfig)

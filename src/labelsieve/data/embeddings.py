@@ -22,6 +22,7 @@ from labelsieve.data.noisy_data import (
     checked,
     checked_held,
     checked_truth,
+    vector_statistics,
 )
 from labelsieve.data.npz import Array, read_npz
 from labelsieve.data.npz_classes import Numbered, without_empty
@@ -204,6 +205,5 @@ def _collection(
         checked_held(test, train, str(path))
     if truth is not None:
         checked_truth(truth, train, str(path))
-    mean, std = values.double().mean(0), values.double().std(0, correction=0)
-    spread = torch.where(std > 0, std, torch.ones_like(std))
-    return Collection("embeddings", train, truth, test, tuple(mean.tolist()), tuple(spread.tolist()), mirror=False)
+    mean, std = vector_statistics(values)
+    return Collection("embeddings", train, truth, test, mean, std, mirror=False)

@@ -175,3 +175,9 @@ def channel_statistics(images: Tensor, at_most: int = 20_000) -> tuple[tuple[flo
     mean = shares @ values
     std = (shares * (values - mean[:, None]) ** 2).sum(1).sqrt().clamp_min(1e-3)
     return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def vector_statistics(values: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation per dimension of vectors (N, D); 1 where a dimension is the same in all."""
+    mean, std = values.double().mean(0), values.double().std(0, correction=0)
+    return tuple(mean.tolist()), tuple(torch.where(std > 0, std, torch.ones_like(std)).tolist())

@@ -19,6 +19,7 @@ from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
 from labelsieve.data.noisy_data import MEMORY, Collection, Held, Loaded, Truth
+from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.opening import Check, Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
@@ -94,6 +95,7 @@ def open_own(
     tell: Tell | None = None,
     limit: int | None = None,
     check: Check | None = None,
+    read: Read = decoded,
 ) -> Opened:
     """The user's own data, read as `options` say. Of pictures, a `limit` chooses training rows before any is opened."""
     name, _, path = spec.partition(":")
@@ -102,7 +104,7 @@ def open_own(
     place = Path(path).expanduser()
     layout = Layout(name, place, "as named") if name in WEBSETS else None
     choose = None if limit is None else partial(subset_rows, limit=limit)
-    return open_pictures(place, options, progress, tell, layout, choose, check)
+    return open_pictures(place, options, progress, tell, layout, choose, check, read)
 
 
 def open_source(spec: str, options: PictureOptions) -> Opened | Loaded:

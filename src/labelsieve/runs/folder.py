@@ -2,6 +2,7 @@
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
 issues.csv (and .parquet), neighbours.npz, estimate.json, model.safetensors + model.json, README.md, early_losses.npz,
+backbone.safetensors (of a run on features),
 predictions.npz (where there are test pictures); of one's own pictures also data.json, samples.csv and left_out.csv;
 decisions.jsonl once it is reviewed, round.json from the second round on. A folder that has a config.yaml is a run, and can
 be resumed.
@@ -41,6 +42,7 @@ class RunFolder:
         self.report = path / "report.html"
         self.model = path / "model.safetensors"
         self.model_facts = path / "model.json"
+        self.backbone = path / "backbone.safetensors"
         self.checkpoints = path / "checkpoint"
         self.slim = path / "slim"
         self.estimate = path / "estimate.json"
@@ -77,6 +79,8 @@ class RunFolder:
         """Put another configuration in place, before anything has been trained. It names its round.json wherever it lies."""
         if config.data.decisions is not None:
             config = replace(config, data=replace(config.data, decisions=self.round.name))
+        if config.features.weights == str(self.backbone):
+            config = replace(config, features=replace(config.features, weights=self.backbone.name))
         atomic.write_text(self.config, to_yaml(config))
 
     def is_bare(self) -> bool:
@@ -129,7 +133,9 @@ class RunFolder:
         return self.own(config)
 
     def own(self, config: Config) -> Config:
-        """The configuration with this folder's own round.json in it, where it has one."""
+        """The configuration with this folder's own round.json and backbone in it, where it has them."""
+        if config.features.use == "frozen" and self.backbone.is_file():
+            config = replace(config, features=replace(config.features, weights=str(self.backbone)))
         if config.data.decisions is None:
             return config
         return replace(config, data=replace(config.data, decisions=str(self.round)))

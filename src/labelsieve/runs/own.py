@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torch import Tensor
 
+from labelsieve.backbones.weights import read_weights
 from labelsieve.config.elsewhere import is_trained_on, rooted_for, suited_to
 from labelsieve.config.picture_choices import picture_options as picture_options
 from labelsieve.config.schema import Config
 from labelsieve.data.frequencies import class_and_number
 from labelsieve.data.noisy_data import Collection
+from labelsieve.data.pictures.filling import decoded
 from labelsieve.data.pictures.held import Found, check_measurable, labelled_pictures
 from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.memory import Known
@@ -26,7 +28,7 @@ from labelsieve.engine.device import choose_device
 from labelsieve.engine.fast import speed_for
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.nets import check_name as check_network
-from labelsieve.runs.weights import read_weights
+from labelsieve.runs.features import Shown, check_backbone, embedder_of, is_frozen
 
 CPU_SIZE = 64
 SAME = "--val names the training pictures themselves: accuracy is measured on what was learnt, by labels that may be wrong"
@@ -38,6 +40,7 @@ class Watch:
 
     progress: Progress | None = None
     tell: Tell | None = None
+    shown: Shown = field(default_factory=Shown)
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,17 @@ def open_rows(config: Config, watch: Watch | None = None, known: Known | None = 
     `known` are the files that a run began with.
     """
     watch = watch or Watch()
-    options, opened = replace(sized_for(picture_options(config.pictures), config.device), known=known or {}), None
+    options, opened = picture_options(config.pictures), None
+    options = replace(options if is_frozen(config) else sized_for(options, config.device), known=known or {})
+    embedder = embedder_of(config, watch.shown)
     if config.data.source.partition(":")[0] in OWN:
-        opened = open_own(config.data.source, options, watch.progress, watch.tell, config.data.limit, _check_for(config, known))
+        check, read = _check_for(config, known), decoded if embedder is None else embedder.of_listing
+        tell = watch.tell if embedder is None else None  # an embedder tells of itself
+        opened = open_own(config.data.source, options, watch.progress, tell, config.data.limit, check, read)
     source = load_data(config.data.source, options.skip_unlabelled, options.white) if opened is None else opened
     found, notes = source.collection, source.notes
+    if embedder is not None and not (opened is not None and opened.layout.has_pictures):
+        found = embedder.of_collection(found if config.data.limit is None else limited(found, config.data.limit), watch.progress)
     if not config.pictures.mirror:  # arrays and known data sets say it of themselves, and the user knows better
         found = replace(found, mirror=False)
     left_out = () if opened is None else opened.left_out
@@ -124,7 +133,10 @@ def measuring_pictures(
 ) -> Found:
     """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
     path, options = _measuring(config, known)
-    return labelled_pictures(path, options, shape, classes, progress)
+    embedder = embedder_of(config)
+    if embedder is None:
+        return labelled_pictures(path, options, shape, classes, progress)
+    return labelled_pictures(path, options, shape, classes, progress, embedder.of_listing, embedder.of_collection)
 
 
 def _measuring(config: Config, known: Known | None) -> tuple[Path, PictureOptions]:
@@ -143,6 +155,7 @@ def check_names(config: Config) -> None:
     """An error for a network, device or file that the settings name and that is not there, before any long work."""
     if config.network != "auto":
         check_network(config.network)
+    check_backbone(config)
     engine = config.engine
     speed_for(choose_device(config.device), engine.precision, engine.compile, engine.capture)
     prior = config.training.prior
@@ -153,6 +166,7 @@ def check_names(config: Config) -> None:
         "--val": config.pictures.val,
         "--root": config.pictures.root,
         "--second-test": config.pictures.second_test,
+        "--weights": config.features.weights,
         "--pretrained": None if config.pretrained == "zoo" else config.pretrained,
     }
     for option, text in named.items():

@@ -10,14 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from labelsieve.terminal.console import console
+from labelsieve.terminal.durations import say_duration
 
 if TYPE_CHECKING:
+    from labelsieve.backbones.backbone import Backbone
     from labelsieve.data.pictures.survey import Plan
     from labelsieve.runs.own import Watch
     from labelsieve.runs.rows import Rows
 
 EVERY = 10.0  # seconds between two plain lines
-WORDS = {"looking": "looking at pictures", "decoding": "decoding pictures"}
+WORDS = {"looking": "looking at pictures", "decoding": "decoding pictures", "embedding": "computing features"}
 
 
 class Looking:
@@ -28,16 +30,19 @@ class Looking:
         self.bar: Progress | None = None
         self.tasks: dict[str, Any] = {}
         self.said = time.monotonic()
+        self.first: dict[str, tuple[float, int]] = {}  # when a kind of work was first heard of, and how much was done then
 
     def progress(self, what: str, done: int, total: int) -> None:
-        words = WORDS.get(what, what)
+        words, now = WORDS.get(what, what), time.monotonic()
+        since, before = self.first.setdefault(what, (now, done))
         if self.bar is not None:
             if what not in self.tasks:
                 self.tasks[what] = self.bar.add_task(words, total=total)
             self.bar.update(self.tasks[what], completed=done, total=total)
-        elif time.monotonic() - self.said >= EVERY:
-            self.said = time.monotonic()
-            self.out.print(f"{words}: {done:,} of {total:,}")
+        elif now - self.said >= EVERY:
+            self.said = now
+            left = (total - done) * (now - since) / (done - before) if done > before else 0
+            self.out.print(f"{words}: {done:,} of {total:,}" + (f", about {say_duration(left)} left" if left else ""))
 
     def tell(self, plan: "Plan", cache: Path, count: int) -> None:
         """Said before anything is decoded."""
@@ -48,11 +53,23 @@ class Looking:
             f"{count:,} pictures as {plan.channels} x {plan.size} x {plan.size} pixels, {byte_count(plan.bytes)}, {kept} {cache}"
         )
 
+    def embed(self, backbone: "Backbone", folder: Path, known: int, count: int) -> None:
+        """Said before features are computed."""
+        frame, which = backbone.sight.frame, f"{known:,} of them are known already" if known else "none of them is known yet"
+        which = "all of them are known already" if known == count else which
+        for note in backbone.notes:
+            self.out.print(note)
+        self.out.print(
+            f"{count:,} pictures through {backbone.name}, at {frame.height} x {frame.width} pixels: {backbone.width:,} features "
+            f"each, kept in {folder}; {which}"
+        )
+
     @contextmanager
     def shown(self) -> "Iterator[Watch]":
+        from labelsieve.runs.features import Shown
         from labelsieve.runs.own import Watch
 
-        watch = Watch(self.progress, self.tell)
+        watch = Watch(self.progress, self.tell, Shown(self.out.print, self.embed))
         if not self.out.is_terminal:
             yield watch
             return

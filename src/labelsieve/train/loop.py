@@ -12,6 +12,9 @@ from typing import Any
 
 import torch
 
+from labelsieve.backbones.backbone import zoo_tensors
+from labelsieve.backbones.hub import Say
+from labelsieve.backbones.weights import read_weights, start_from
 from labelsieve.config.fitting import fitted
 from labelsieve.config.moved import check_there, moved_to
 from labelsieve.config.schema import Config, override
@@ -22,6 +25,7 @@ from labelsieve.errors import ToolError
 from labelsieve.methods.algorithm import Diverged, Epoch, learn
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts.estimate import flag_limit, least_wrong
+from labelsieve.nets.zoo import PREFIX
 from labelsieve.results.card import write_card
 from labelsieve.results.early import write_early_losses
 from labelsieve.results.label_score import remember_division
@@ -30,11 +34,11 @@ from labelsieve.results.outcome import label_issues, write_issues, write_scores
 from labelsieve.runs import checkpoint
 from labelsieve.runs.data_facts import write_data_facts
 from labelsieve.runs.environment import environment
+from labelsieve.runs.features import is_frozen, with_backbone
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import CPU_SIZE, Watch, check_names, check_place
 from labelsieve.runs.rounds import round_of
 from labelsieve.runs.rows import Rows, rows_for
-from labelsieve.runs.weights import pretrained_tensors, start_from
 from labelsieve.train.choice import better, check_choice, tested
 from labelsieve.train.decide import decide, left_open, seen_after_warm_up, with_decision
 from labelsieve.train.measure import Measure
@@ -80,7 +84,9 @@ def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
     shape, cuda = tuple(rows.data.images.shape[1:]), choose_device(config.device).type == "cuda"
     plan = None if rows.opened is None else rows.opened.plan
     config, choices = fitted(config, shape, len(rows.data), cuda)
-    if plan is not None and config.pictures.size is None:  # written down, so that another device later reads them alike
+    if (
+        plan is not None and config.pictures.size is None and not is_frozen(config)
+    ):  # written down, so that another device later reads them alike
         config = override(config, {"pictures.size": plan.size})
         if plan.size == CPU_SIZE and not cuda:
             choices = (f"size: {CPU_SIZE} px at most, for there is no GPU; larger and slower with --size N", *choices)
@@ -227,11 +233,12 @@ def _has_finite_weights(learner: Learner) -> bool:
 
 def _start(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
     if rows is None:
+        config = with_backbone(folder, config, None if watch is None else watch.shown.say)
         rows = rows_for(config) if watch is None else rows_for(config, watch)
     whole, choices = settled(config, rows)
     run = assemble(folder, whole, rows, choices)
     if whole.pretrained is not None:
-        tensors = pretrained_tensors(whole.pretrained, whole.network)
+        tensors = _pretrained_tensors(whole, None if watch is None else watch.shown.say)
         used = [start_from(learner.network, tensors, whole.pretrained) for learner in run.parts.learners]
         run.choices += (f"weights: {used[0]} tensors of {whole.pretrained}; the classifier is new",)
     if whole != config:
@@ -243,6 +250,14 @@ def _start(folder: RunFolder, config: Config, watch: Watch | None = None, rows: 
     save(run)
     folder.write_json(folder.environment, environment(run.parts.engine.device))
     return run
+
+
+def _pretrained_tensors(config: Config, say: Say | None) -> dict[str, torch.Tensor]:
+    """The tensors in the file that is named, or for "zoo" those that timm has for the network."""
+    assert config.pretrained is not None
+    if config.pretrained != "zoo":
+        return read_weights(Path(config.pretrained))
+    return zoo_tensors(config.network.removeprefix(PREFIX), config.features.offline, say or (lambda text: None))
 
 
 def _measure(run: Run) -> Measure:

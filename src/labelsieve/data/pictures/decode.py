@@ -84,22 +84,26 @@ def orientation(picture: Image.Image) -> int:
 
 def pixels(stream: BinaryIO, size: int, channels: int, fit: str, white: int = WHITEST) -> NDArray[np.uint8]:
     """uint8 (C, S, S). "crop": the shorter side becomes S and the middle is kept; "squash": both become S."""
-    picture = open_picture(stream)
-    # A JPEG can be decoded at 1/2, 1/4 or 1/8: much faster, and still at least twice as large as what is kept.
-    picture.draft(None, (2 * size, 2 * size))
-    turned = orientation(picture)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        picture.load()
-        plain = eight_bit(picture, "L" if channels == 1 else "RGB", white)
-    if turned in TURNS:
-        plain = plain.transpose(TURNS[turned])
+    plain = upright(stream, 2 * size, "L" if channels == 1 else "RGB", white)
     width, height = plain.size
     side = min(width, height)
     left, top = (width - side) // 2, (height - side) // 2
     box = (left, top, left + side, top + side) if fit == "crop" else (0, 0, width, height)
     small = np.asarray(plain.resize((size, size), Image.Resampling.BICUBIC, box=box))
     return np.ascontiguousarray(small[None] if channels == 1 else small.transpose(2, 0, 1))
+
+
+def upright(stream: BinaryIO, least: int, mode: str, white: int = WHITEST) -> Image.Image:
+    """The whole picture in `mode` ("L" or "RGB"), turned as it is meant. Of a large JPEG both sides may be halved, never below
+    `least`: it can be decoded at 1/2, 1/4 or 1/8, which is much faster."""
+    picture = open_picture(stream)
+    picture.draft(None, (least, least))
+    turned = orientation(picture)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        picture.load()
+        plain = eight_bit(picture, mode, white)
+    return plain.transpose(TURNS[turned]) if turned in TURNS else plain
 
 
 def eight_bit(picture: Image.Image, mode: str, white: int = WHITEST) -> Image.Image:

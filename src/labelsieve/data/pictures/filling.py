@@ -1,6 +1,8 @@
 """A listing and a plan go in; its pictures' pixels, mapped from the cache, and the unreadable rows come out."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,9 @@ from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.pool import run_tasks, worker_count
 from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.pictures.tasks import Task
+
+# How pictures become what is trained on: `decoded` gives their pixels, a backbone (`Embedder.of_listing`) their features.
+Read = Callable[[Listing, Plan, Path, int | None, Progress | None], tuple[NDArray[Any], dict[int, str]]]
 
 
 def decoded(

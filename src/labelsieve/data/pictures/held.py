@@ -1,6 +1,6 @@
 """Labelled pictures to measure on: a path, and the shape and classes of a model go in; pictures as it reads them come out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.depth import WHITEST
-from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.gone_or_changed import about_changed, about_gone
 from labelsieve.data.pictures.labels import spelt_as
 from labelsieve.data.pictures.listing import (
@@ -56,21 +56,24 @@ def labelled_pictures(
     shape: Sequence[int],
     classes: Sequence[str],
     progress: Progress | None = None,
+    read: Read = decoded,
+    arrays: Callable[[Collection], Collection] = lambda found: found,
 ) -> Found:
     """What lies at `path`, decoded to `shape`: its test split, else its val split, else all of it. Classes go by name.
 
     Rows of the training split need not be there; but where some are listed, only their classes are known, as in a run on the
-    same data.
+    same data. `read` and `arrays` are how pictures become what the model reads, where that is not their pixels.
     """
     # Its own labels are matched with the model's below, where the message can say so.
     options = replace(options, measuring=True, classes=None)
     layout = recognise(path, options)
     if not layout.has_pictures:
         if layout.kind != "embeddings":
-            return held_rows(read_arrays(path, options.skip_unlabelled, options.white).collection, shape, classes, str(path))
+            seen = arrays(read_arrays(path, options.skip_unlabelled, options.white).collection)
+            return held_rows(seen, shape, classes, str(path))
         found = measured_vectors(path, options)
         return _fitting(found.held, found.classes, found.split, shape, classes, str(path))
-    if len(shape) != 3:
+    if len(shape) != 3 and read is decoded:
         raise ToolError(f"{path}: pictures, and this model reads vectors of {shape[0]} numbers; give vectors")
     listed = list_pictures(layout, options)
     listing = present(listed, options.strict, options.known)
@@ -78,9 +81,10 @@ def labelled_pictures(
     everything, (listing, notes) = listing, _measured(listing, listed)
     labels = matched(listing.labels, listing.classes, classes, str(path))
     digest = listing.origin.digest(options.by_content)
-    plan = Plan(shape[-1], shape[0], options.fit, len(listing), options.white or WHITEST)
+    channels = shape[0] if len(shape) == 3 else 3
+    plan = Plan(shape[-1], channels, options.fit, len(listing), options.white or WHITEST)
     place = cache / plan.key(digest)
-    pixels, reasons = decoded(listing, plan, place, options.workers, progress)
+    pixels, reasons = read(listing, plan, place, options.workers, progress)
     memory = None if everything.gone else remember(everything.origin, cache)
     split = _split_name(listing)
     keep = [row for row in range(len(listing)) if row not in reasons]

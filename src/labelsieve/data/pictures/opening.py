@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,10 +11,10 @@ from numpy.typing import NDArray
 
 from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import read_embeddings
-from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked
+from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked, vector_statistics
 from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
-from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.gone_or_changed import about_changed, about_gone
 from labelsieve.data.pictures.listing import (
     SPLITS,
@@ -85,8 +86,11 @@ def open_pictures(
     layout: Layout | None = None,
     choose: Choose | None = None,
     check: Check | None = None,
+    read: Read = decoded,
 ) -> Opened:
     """Recognise what lies at `path`, unless its `layout` is known, and make it ready. Pictures are decoded once, into the cache.
+
+    `read` is how: into pixels, or into a backbone's features.
 
     `progress` is called with what is being done ("looking", "decoding"), how many are done and how many there are;
     `tell` once before the decoding, with the plan and where the cache is. `choose` draws the training rows before any
@@ -105,12 +109,12 @@ def open_pictures(
     plan, place = _planned(listing, layout.kind in WEBSETS, options, cache, progress)
     if tell is not None:
         tell(plan, place, len(listing))
-    pixels, reasons = decoded(listing, plan, place, options.workers, progress)
+    pixels, reasons = read(listing, plan, place, options.workers, progress)
     memory = None if everything.gone else remember(everything.origin, cache)  # now: a million rows take seconds
     listing = _readable(listing.without(reasons), options.strict)
     collection, val, notes = _collected(listing, pixels, options.mirror, WEBSETS.get(layout.kind))
     if layout.kind == "webvision":
-        second = second_test(layout.path, options, plan, collection.train.classes, progress)
+        second = second_test(layout.path, options, plan, collection.train.classes, progress, read)
         collection, notes = replace(collection, also=second.also), (*notes, *second.notes)
         listing = replace(listing, left_out=(*listing.left_out, *second.left_out))
     paths = tuple(listing.origin.path(row) for row in np.flatnonzero(listing.splits == TRAIN).tolist())
@@ -197,7 +201,14 @@ class Second:
         return (f"{count:,} pictures of the second test set ({', '.join(self.also)}) cannot be read: left out",) if count else ()
 
 
-def second_test(root: Path, options: PictureOptions, plan: Plan, classes: tuple[str, ...], progress: Progress | None) -> Second:
+def second_test(
+    root: Path,
+    options: PictureOptions,
+    plan: Plan,
+    classes: tuple[str, ...],
+    progress: Progress | None,
+    read: Read = decoded,
+) -> Second:
     """ILSVRC12's validation pictures of the same classes, where they are."""
     place = imagenet_val.place_of(root, options.second_test)
     if place is None:
@@ -209,7 +220,7 @@ def second_test(root: Path, options: PictureOptions, plan: Plan, classes: tuple[
         raise ToolError(f"{place}: no picture of the classes that are trained on; is it ILSVRC12's validation set?")
     plan = replace(plan, count=len(listing))
     cache = (options.cache_dir or default_cache_dir()).expanduser() / plan.key(listing.origin.digest(options.by_content))
-    pixels, reasons = decoded(listing, plan, cache, options.workers, progress)
+    pixels, reasons = read(listing, plan, cache, options.workers, progress)
     number = {name: k for k, name in enumerate(classes)}
     listing = listing.without(reasons)
     if listing.left_out and (options.strict or not len(listing)):
@@ -219,7 +230,7 @@ def second_test(root: Path, options: PictureOptions, plan: Plan, classes: tuple[
 
 
 def _collected(
-    listing: Listing, pixels: NDArray[np.uint8], mirror: bool, web_set: WebSet | None = None
+    listing: Listing, pixels: NDArray[Any], mirror: bool, web_set: WebSet | None = None
 ) -> tuple[Collection, Held | None, tuple[str, ...]]:
     """Splits as stretches of the mapped pixels; classes that no training picture has are left out."""
     codes, classes, notes = trained_classes(listing.labels, listing.splits, listing.classes, listing.place)
@@ -233,7 +244,10 @@ def _collected(
         kept = Held(*((images[span], labels[span]) if whole else (images[span][known], labels[span][known])))
         held[split] = kept if len(kept.labels) else None
     train = NoisyData(images[: ends[1]], labels[: ends[1]], tuple(listing.ids[: ends[1]]), classes)
-    mean, std = channel_statistics(train.images) if web_set is None else (web_set.mean, web_set.std)
+    if train.are_vectors:
+        mean, std = vector_statistics(train.images)
+    else:
+        mean, std = channel_statistics(train.images) if web_set is None else (web_set.mean, web_set.std)
     test = held[TEST] or held[VAL]
     data = checked(train, str(listing.place))
     name = "pictures" if web_set is None else web_set.name

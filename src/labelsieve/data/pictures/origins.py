@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,8 @@ class Origin(Protocol):
     def examined(self) -> "tuple[Origin, dict[int, str]]": ...
 
     def digest(self, by_content: bool) -> str: ...
+
+    def identities(self, by_content: bool) -> Iterator[bytes]: ...
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,14 @@ class Files:
             total.update(os.fsencode(os.path.realpath(self.root)) + np.ascontiguousarray(stamps).tobytes())
         return total.hexdigest()
 
+    def identities(self, by_content: bool) -> Iterator[bytes]:
+        """What tells each picture from all others, wherever they are listed: its place, size and time, or its content."""
+        stamps = self.examined()[0].stamps if self.stamps is None else self.stamps
+        assert stamps is not None
+        top = os.fsencode(os.path.realpath(self.root))
+        for row, path in enumerate(self.paths):
+            yield _content(self.open, row) if by_content else b"\0".join((top, os.fsencode(path), stamps[row].tobytes()))
+
 
 @dataclass(frozen=True)
 class ArrowRows:
@@ -146,12 +156,20 @@ class ArrowRows:
     def digest(self, by_content: bool) -> str:
         total = hashlib.sha256(f"{self.column} {self.outside}".encode())
         for file in self.files:
-            if by_content:
-                total.update(b"\0" + _content(partial(doors.open_plain, follow=True), file))
-            else:
-                total.update(os.fsencode(file.resolve()) + b"\0" + _stamp(str(file)))
+            total.update((b"\0" if by_content else b"") + self._identity(file, by_content))
         total.update(self.shards.tobytes() + self.rows.tobytes())
         return total.hexdigest()
+
+    def identities(self, by_content: bool) -> Iterator[bytes]:
+        """The same of rows: their file's identity, and which row of which column it is."""
+        files = [self._identity(file, by_content) for file in self.files]
+        for shard, row in zip(self.shards.tolist(), self.rows.tolist()):
+            yield files[shard] + f"\0{row} {self.column} {self.outside}".encode()
+
+    def _identity(self, file: Path, by_content: bool) -> bytes:
+        if by_content:
+            return _content(partial(doors.open_plain, follow=True), file)
+        return os.fsencode(file.resolve()) + b"\0" + _stamp(str(file))
 
 
 def _absence(path: str, is_link: bool) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixels, reason, top_of
 from labelsieve.data.pictures.fetch import Reference, fetch
+from labelsieve.data.pictures.framing import Frame, framed_file
 from labelsieve.data.pictures.thumbs import DRAFT, as_text, thumb
 
 Task = dict[str, Any]
@@ -27,14 +28,21 @@ def perform(task: Task) -> list[Any]:
 
 
 def decode(task: Task) -> list[str | None]:
-    """Pixels of rows first, first + 1, ... go into the cache file; None or the reason why not for each."""
-    references, size, channels = task["references"], task["size"], task["channels"]
-    block = np.zeros((len(references), channels, size, size), np.uint8)
+    """Write the pixels of rows first, first + 1, ... into the file; None or the reason why not for each.
+
+    A task with a `frame` wants them as a pretrained network does; the file is a scratch one then, and is not flushed.
+    """
+    references, frame = task["references"], Frame.of(task["frame"]) if "frame" in task else None
+    shape = (task["channels"], task["size"], task["size"]) if frame is None else (3, frame.height, frame.width)
+    block = np.zeros((len(references), *shape), np.uint8)
     answers: list[str | None] = []
     for row, reference in enumerate(references):
         try:
             with fetch(reference) as stream:
-                block[row] = pixels(stream, size, channels, task["fit"], task["white"])
+                if frame is None:
+                    block[row] = pixels(stream, task["size"], task["channels"], task["fit"], task["white"])
+                else:
+                    block[row] = framed_file(stream, frame, task["white"])
             answers.append(None)
         except Exception as error:  # whatever one picture does, the others go on
             answers.append(reason(error))
@@ -42,6 +50,8 @@ def decode(task: Task) -> list[str | None]:
     try:
         if os.fstat(handle).st_size == task["bytes"]:  # else the cache was finished by somebody else meanwhile
             _write(handle, block, task["offset"] + task["first"] * block[0].nbytes)
+            if frame is None:
+                os.fsync(handle)
     finally:
         os.close(handle)
     return answers
@@ -53,7 +63,6 @@ def _write(handle: int, block: np.ndarray, offset: int) -> None:
     os.lseek(handle, offset, os.SEEK_SET)
     while left:
         left = left[os.write(handle, left) :]
-    os.fsync(handle)
 
 
 def survey(reference: Reference, verify: bool) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Weights to start from: a file of tensors (safetensors or a torch state dict) goes in, a network that has them comes out.
+"""Files of weights (safetensors or torch state dicts), and networks that start from them. Nothing in such a file is run.
 
-Nothing in the file is run. The classifier stays new, for the classes are others.
+The classifier stays new, for the classes are others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +13,16 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from labelsieve.errors import ToolError
-from labelsieve.nets.zoo import PREFIX, zoo_network
 
 NESTS = ("state_dict", "model_state_dict", "model", "network", "net", "weights")
 PREFIXES = ("", "module.", "_orig_mod.", "model.", "body.", "backbone.", "encoder.", "network.", "0.network.", "module.model.")
 OWN_PREFIXES = ("model.", "body.")  # what our wrappers put before a wrapped network's names
 
 
-def pretrained_tensors(wanted: str, network_name: str) -> dict[str, Tensor]:
-    """The tensors in the file `wanted`, or for "zoo" those that timm has for the network (it may fetch them)."""
-    if wanted == "zoo":
-        name = network_name.removeprefix(PREFIX)
-        return dict(zoo_network(name, 3, 1000, pretrained=True).model.state_dict())
-    return read_weights(Path(wanted))
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """{name: tensor} of the file, or a `ToolError` that says why not."""
+def read_weights(path: Path, option: str = "--pretrained") -> dict[str, Tensor]:
+    """{name: tensor} of the file that `option` names, in its order, or a `ToolError` that says why not."""
     if not path.is_file():
-        raise ToolError(f"{path}: no such file of weights; check what --pretrained names")
+        raise ToolError(f"{path}: no such file of weights; check what {option} names")
     try:
         if path.suffix.lower() == ".safetensors":
             return load_file(path)
@@ -71,11 +62,8 @@ def start_from(network: nn.Module, tensors: Mapping[str, Tensor], place: str) ->
     A first convolution for three channels serves one channel by its sum.
     """
     wanted = _wanted(network)
-    given = max(
-        ({name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)} for prefix in PREFIXES),
-        key=lambda named: len(named.keys() & wanted.keys()),
-    )
-    missing = [name for name in wanted if name not in given and not name.endswith("num_batches_tracked")]
+    given = unprefixed(wanted, tensors)
+    missing = _missing(wanted, given)
     if missing:
         raise ToolError(
             f'{place}: {len(missing)} of {len(wanted)} weights of this network are not in it, the first is "{missing[0]}"; '
@@ -86,6 +74,31 @@ def start_from(network: nn.Module, tensors: Mapping[str, Tensor], place: str) ->
         for name, value in used.items():
             wanted[name].copy_(value)
     return len(used)
+
+
+def unprefixed(wanted: Iterable[str], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors less the prefix under which most of the wanted names are found."""
+    names = set(wanted)
+    return max(
+        ({name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)} for prefix in PREFIXES),
+        key=lambda named: len(named.keys() & names),
+    )
+
+
+def _missing(wanted: Iterable[str], given: Mapping[str, Tensor]) -> list[str]:
+    return [name for name in wanted if name not in given and not name.endswith("num_batches_tracked")]
+
+
+def matching(wanted: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], list[str], list[str]]:
+    """What of the file has a wanted name, the names that it lacks, and in words those whose shapes are others."""
+    given = unprefixed(wanted, tensors)
+    found = {name: given[name] for name in wanted if name in given}
+    misfits = [
+        f'"{name}" is {tuple(value.shape)} there, and {tuple(wanted[name].shape)} in this network'
+        for name, value in found.items()
+        if value.shape != wanted[name].shape
+    ]
+    return found, _missing(wanted, given), misfits
 
 
 def _wanted(network: nn.Module) -> dict[str, Tensor]:

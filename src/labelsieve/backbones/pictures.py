@@ -1,0 +1,127 @@
+"""What a backbone looks at: picture files or arrays, each with a key of its own, and framed a block at a time."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from labelsieve.backbones.store import KEY
+from labelsieve.data.pictures.cache import cache_errors, make_folder
+from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.data.pictures.framing import Frame, framed
+from labelsieve.data.pictures.origins import Origin
+from labelsieve.data.pictures.pool import run_tasks, worker_count
+from labelsieve.data.pictures.tasks import Task
+from labelsieve.errors import ToolError
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of which those without a reason in `reasons` {place: why not} are framed: `pixels` uint8 (M, 3, H, W)."""
+
+    rows: Sequence[int]
+    pixels: Tensor
+    reasons: dict[int, str]
+
+
+class Pictures(Protocol):
+    def keys(self) -> list[bytes]: ...
+
+    def blocks(self, rows: Sequence[int], frame: Frame, size: int, scratch: Path) -> Iterator[Block]: ...
+
+
+@dataclass(frozen=True)
+class FilePictures:
+    """Pictures in files. A key is a file's place, size and time, or its content."""
+
+    origin: Origin
+    white: int = WHITEST
+    by_content: bool = False
+    workers: int | None = None
+
+    def keys(self) -> list[bytes]:
+        more = b"" if self.white == WHITEST else b"%d" % self.white
+        return [hashlib.sha256(word + more).digest()[:KEY] for word in self.origin.identities(self.by_content)]
+
+    def blocks(self, rows: Sequence[int], frame: Frame, size: int, scratch: Path) -> Iterator[Block]:
+        """Decoded by processes of their own, a few blocks ahead of whoever takes them, in a scratch file that goes at the end."""
+        workers = worker_count(self.workers, len(rows))
+        slots, block = max(1, workers) + 2, size * 3 * frame.height * frame.width
+        file = scratch / f"frames.{os.getpid()}.draft"
+        free: SimpleQueue[int | None] = SimpleQueue()
+        taken: dict[int, int] = {}
+        for slot in range(slots):
+            free.put(slot)
+
+        def make(k: int) -> Task:
+            slot = free.get()
+            if slot is None:
+                raise ToolError("the pictures are no longer wanted")
+            taken[k] = slot
+            some = rows[k * size : (k + 1) * size]
+            return {
+                "do": "decode",
+                "references": [self.origin.reference(row) for row in some],
+                "first": 0,
+                "frame": frame.facts(),
+                "white": self.white,
+                "file": str(file),
+                "bytes": slots * block,
+                "offset": slot * block,
+            }
+
+        with cache_errors(scratch):
+            make_folder(scratch)
+            file.unlink(missing_ok=True)
+            with file.open("xb") as new:
+                new.write(bytes(block))  # a full disk is told now
+                new.truncate(slots * block)
+        try:
+            with file.open("rb") as stream:
+                for k, answers in run_tasks(-(-len(rows) // size), make, workers):
+                    some, slot = rows[k * size : (k + 1) * size], taken.pop(k)
+                    stream.seek(slot * block)
+                    seen = np.frombuffer(bytearray(stream.read(len(some) * block // size)), np.uint8)
+                    free.put(slot)
+                    reasons = {place: why for place, why in enumerate(answers) if why is not None}
+                    yield Block(some, torch.from_numpy(seen).view(len(some), 3, frame.height, frame.width), reasons)
+        finally:
+            for _ in range(slots + max(1, workers)):
+                free.put(None)  # or threads that wait for a place would wait for ever
+            file.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class ArrayPictures:
+    """Pictures as bytes (N, C, H, W), grey or RGB. A key is a picture's content."""
+
+    images: Tensor
+    place: str
+
+    def __post_init__(self) -> None:
+        if self.images.shape[1] not in (1, 3):
+            raise ToolError(f"{self.place}: pictures of {self.images.shape[1]} channels; a backbone looks at grey or RGB ones")
+
+    def keys(self) -> list[bytes]:
+        shape = str(tuple(self.images.shape[1:])).encode()
+        return [hashlib.sha256(shape + one.numpy().tobytes()).digest()[:KEY] for one in self.images]
+
+    def blocks(self, rows: Sequence[int], frame: Frame, size: int, scratch: Path) -> Iterator[Block]:
+        for first in range(0, len(rows), size):
+            some = rows[first : first + size]
+            yield Block(some, torch.from_numpy(np.stack([framed(as_picture(self.images[row]), frame) for row in some])), {})
+
+
+def as_picture(pixels: Tensor) -> Image.Image:
+    """Bytes (C, H, W), grey or RGB, as an RGB picture."""
+    plain: NDArray[np.uint8] = pixels.expand(3, *pixels.shape[1:]).permute(1, 2, 0).contiguous().numpy()
+    return Image.fromarray(plain)

@@ -1,0 +1,53 @@
+"""`labelsieve embed DATA --backbone NAME --out FILE.npz`: the features of pictures by a pretrained network, with their labels."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelsieve.cli.picture_options import OPTIONS, Said, reads_data
+
+SHARED = tuple(name for name in OPTIONS if name not in ("second_test", "no_mirror"))
+
+
+@reads_data(*SHARED)
+def embed(
+    data: Annotated[str, typer.Argument(help="Labelled pictures in any form that `train` reads.")],
+    backbone: Annotated[str, typer.Option(help="A network of timm, such as tf_efficientnet_lite0 or vit_small_patch14_dinov2.")],
+    out: Annotated[Path, typer.Option(help="The .npz file to write, which must not exist.")],
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="A safetensors or torch file with its weights; default: timm's own, downloaded unless they are here."),
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
+    limit: Annotated[int | None, typer.Option(help="Only a fixed subset of this size of the training pictures.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    *,
+    said: Said,
+) -> None:
+    """Turn DATA into features, which `train FILE.npz` and `find_label_issues` learn from. What is known already is not redone."""
+    from labelsieve.config.resolve import resolve
+    from labelsieve.errors import UsageError
+    from labelsieve.runs.embed import embed_data
+    from labelsieve.runs.features import FROZEN
+    from labelsieve.terminal.console import console
+    from labelsieve.terminal.looking import Looking
+    from labelsieve.terminal.new_file import check_new
+
+    if out.suffix.lower() != ".npz":
+        raise UsageError(f"--out {out}: features are written as .npz; end the name so")
+    check_new("--out", out)
+    said.of_data("embed")
+    options = said.options | {
+        "features.use": FROZEN,
+        "features.backbone": backbone,
+        "features.weights": weights,
+        "features.offline": offline or None,
+        "data.limit": limit,
+        "device": device,
+    }
+    config = resolve(data, options=options, settings=said.settings)
+    with Looking().shown() as watch:
+        made = embed_data(config, out, watch)
+    for line in made.words:
+        console.print(line)

@@ -1,0 +1,74 @@
+"""Features of labelled pictures as a file that stands alone: what `labelsieve embed` writes."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelsieve.config.schema import Config
+from labelsieve.data.noisy_data import Held
+from labelsieve.runs import atomic
+from labelsieve.runs.features import backbone_of
+from labelsieve.runs.own import Watch, check_names, open_rows
+
+SHOWN = 10  # pictures that cannot be read, of which each is named
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What is in the file, and what should be said."""
+
+    rows: int
+    words: tuple[str, ...]
+
+
+def embed_data(config: Config, out: Path, watch: Watch) -> Embedded:
+    """Write the features that the configuration names into the new file `out`.
+
+    features (N, D), labels, ids, classes; of test and val pictures the same; paths of files; and what is left out, and why.
+    """
+    check_names(config)
+    opened = open_rows(config, watch)
+    found, left = opened.collection, opened.left_out
+    names = np.array(found.train.classes)
+    arrays: dict[str, Any] = {
+        "features": found.train.images.numpy(),
+        "labels": names[found.train.labels.numpy()],
+        "ids": np.array(found.train.ids),
+        "classes": names,
+        "backbone": np.array(json.dumps(backbone_of(config).facts())),
+    }
+    if found.paths is not None:
+        arrays["paths"] = np.array(found.paths)
+    if left:
+        arrays["left_out"] = np.array([(one.id, one.path, one.reason) for one in left])
+    val = None if opened.opened is None or config.pictures.val is not None else opened.opened.val
+    for split, held in (("test", found.test), ("val", val)):
+        arrays |= _held(split, held, names)
+
+    def write(draft: Path) -> None:
+        with draft.open("wb") as stream:
+            np.savez(stream, **arrays)
+
+    atomic.write_new(out, write)
+    return Embedded(len(found.train), (*_about_left(left), _about_rows(out, found.train.images.shape, arrays), *opened.notes))
+
+
+def _held(split: str, held: Held | None, names: Any) -> dict[str, Any]:
+    if held is None:
+        return {}
+    return {f"{split}_features": held.images.numpy(), f"{split}_labels": names[held.labels.numpy()]}
+
+
+def _about_rows(out: Path, shape: Any, arrays: dict[str, Any]) -> str:
+    test = f", and {len(arrays['test_labels']):,} to measure on" if "test_labels" in arrays else ""
+    return f"{out}: {shape[0]:,} pictures with {shape[1]:,} features each{test}"
+
+
+def _about_left(left: Any) -> list[str]:
+    lines = [f"left out: {one.path}: {one.reason}" for one in left[:SHOWN]]
+    return (
+        [*lines, f"left out: {len(left) - SHOWN:,} more, all of them in the file under left_out"] if len(left) > SHOWN else lines
+    )

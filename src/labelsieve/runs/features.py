@@ -1,0 +1,89 @@
+"""Runs on features: which backbone a configuration names, kept in the run folder, and what turns pictures into its features."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from labelsieve.backbones.backbone import Backbone, backbone_for, plain_name
+from labelsieve.backbones.embedding import Embedder, Tell, placed
+from labelsieve.backbones.hub import Say, own_weights
+from labelsieve.config.schema import Config
+from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.engine.device import choose_device
+from labelsieve.errors import ToolError
+from labelsieve.nets.zoo import check_model
+from labelsieve.runs import atomic
+from labelsieve.runs.folder import RunFolder
+
+FROZEN = "frozen"  # two small heads are trained on a backbone's features
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How the work of a backbone is shown: `say` what is downloaded, `tell` what is about to be embedded. None: not at all."""
+
+    say: Say | None = None
+    tell: Tell | None = None
+
+
+def is_frozen(config: Config) -> bool:
+    return config.features.use == FROZEN
+
+
+def backbone_of(config: Config, say: Say | None = None) -> Backbone:
+    """The backbone that a configuration names, with its weights; a run's are those that it began with."""
+    features = config.features
+    assert features.backbone is not None
+    weights = None if features.weights is None else Path(features.weights).expanduser()
+    if weights is None:
+        weights = own_weights(plain_name(features.backbone)).fetched(say or _nothing, features.offline)
+    stamp = weights.stat().st_mtime_ns if weights.is_file() else 0
+    found = _loaded(features.backbone, weights, stamp, config.pictures.size, config.pictures.fit)
+    if features.sha256 is not None and found.sha256 != features.sha256:
+        raise ToolError(
+            f"{weights}: these are not the weights that the run began with, and its features are of those; "
+            f"put that file back, or start a new run"
+        )
+    return found
+
+
+def _nothing(text: str) -> None:
+    """Nobody listens."""
+
+
+@lru_cache(maxsize=1)
+def _loaded(name: str, weights: Path, stamp: int, size: int | None, fit: str) -> Backbone:
+    """One at a time is kept: a run asks for its own again and again. `stamp` tells a changed file."""
+    return backbone_for(name, weights, size=size, fit=fit)
+
+
+def embedder_of(config: Config, shown: Shown | None = None) -> Embedder | None:
+    """What makes a run's features; None where it trains on pixels."""
+    if not is_frozen(config):
+        return None
+    shown = shown or Shown()
+    device = choose_device(config.device)
+    backbone = placed(backbone_of(config, shown.say), device)
+    cache = Path(config.pictures.cache_dir).expanduser() if config.pictures.cache_dir else default_cache_dir()
+    return Embedder(backbone, device, cache, config.engine.threads, config.pictures.by_content, shown.tell)
+
+
+def check_backbone(config: Config) -> None:
+    """An error for a backbone that is not known or weights that are not its own, before any long work."""
+    if not is_frozen(config):
+        return
+    assert config.features.backbone is not None
+    check_model(plain_name(config.features.backbone))
+    if config.features.weights is not None:
+        backbone_of(config)
+
+
+def with_backbone(folder: RunFolder, config: Config, say: Say | None = None) -> Config:
+    """The configuration of a new run with its backbone put into its folder: the run needs nothing else from then on."""
+    if not is_frozen(config) or folder.backbone.is_file():
+        return config
+    backbone = backbone_of(config, say)
+    atomic.write_bytes(folder.backbone, backbone.weights())
+    whole = replace(config, features=replace(config.features, sha256=backbone.sha256, backbone=backbone.name))
+    folder.write_config(whole)
+    return folder.own(whole)
