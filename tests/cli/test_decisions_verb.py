@@ -1,6 +1,7 @@
 """Decisions through the door: the summary, out to CSV and Label Studio and back, apply, and the next round."""
 
 import csv
+import io
 import json
 import shutil
 from pathlib import Path
@@ -148,6 +149,50 @@ def test_annotations_of_label_studio_come_in(tmp_path: Path, run: Path, shell: S
     assert "0 of them new" in shell("decisions", run, "--from", file).out
     bad = shell("decisions", run, "--from", written(file, json.dumps([task("00003", chosen("cow")), task("x", chosen("1"))])))
     assert bad.code == 1 and 'task 1: label "cow"' in bad.err and 'task 2: there is no sample "x"' in bad.err
+
+
+FORMULA = "=cmd|' /C calc'!A0"
+
+
+@pytest.mark.parametrize(
+    ("who", "when", "key", "said"),
+    [
+        (FORMULA, "now", "k", "the reviewer's name must not begin with ="),
+        (f" {FORMULA}", "now", "k", "the reviewer's name must not begin with ="),
+        ("x" * 81, "now", "k", "the reviewer's name has 81 characters; use 80 at most"),
+        ("a\tb", "now", "k", "the reviewer's name must be printable"),
+        ("ada", "@SUM(A1)", "k", "the time must not begin with ="),
+        ("ada", "now", "+cmd|x", "the key must not begin with ="),
+        ("ada", "now", "k" * 129, "the key has 129 characters"),
+    ],
+)
+def test_a_file_is_signed_by_the_same_rule_as_the_page(
+    tmp_path: Path, run: Path, shell: Shell, who: str, when: str, key: str, said: str
+) -> None:
+    """What comes in goes out again as a cell of `decisions --to csv`."""
+    text = io.StringIO()
+    csv.writer(text).writerows([("id", "action", "who", "when", "key"), ("00003", "drop", who, when, key)])
+    answer = shell("decisions", run, "--from", written(tmp_path / "mine.csv", text.getvalue()))
+    assert answer.code == 1 and f"row 1: {said}" in answer.err and not (run / "decisions.jsonl").exists()
+    record = {"action": "drop", "label": None, "who": who, "when": when, "key": key}
+    one = task("00003", chosen("drop", "action"))
+    one["data"]["decisions"] = [record]
+    answer = shell("decisions", run, "--from", written(tmp_path / "studio.json", json.dumps([one])))
+    assert answer.code == 1 and f"task 1: {said}" in answer.err and not (run / "decisions.jsonl").exists()
+
+
+def test_the_reviewer_that_a_command_names_is_no_formula_either(tmp_path: Path, run: Path, shell: Shell) -> None:
+    file = written(tmp_path / "mine.csv", "id,action\n00003,drop\n")
+    answer = shell("decisions", run, "--from", file, "--reviewer", FORMULA)
+    assert answer.code != 0 and "the reviewer's name must not begin with =" in answer.err
+    assert not (run / "decisions.jsonl").exists()
+
+
+def test_what_an_older_log_is_signed_with_goes_out_as_text(tmp_path: Path, run: Path, shell: Shell) -> None:
+    decide(run, ANSWERS, who=FORMULA)
+    assert shell("decisions", run, "--to", "csv", "--out", tmp_path / "out.csv").code == 0
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert {row["who"] for row in csv.DictReader(file)} == {f"'{FORMULA}"}
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
+from labelsieve.cells import computed
 from labelsieve.data.pictures.labels import looks_alike
 from labelsieve.data.pictures.options import FLAGS
 
 FEW_SAMPLES, FEW_OF_CLASS, UNEVEN, MANY_CLASSES = 500, 20, 20, 10
 RARE, OFTEN = 3, 20  # a class of at most RARE samples may be another's misspelling that has OFTEN times as many
 CLOSE, MOST_NAMED = 0.75, 10
-FORMULA = ("=", "+", "-", "@")  # how a cell begins that is computed
 NO_LABEL = ("nan", "n/a", "na", "null", "none")
 SIGNS = {sign + number for number in ("1", "0", "1.0", "0.0") for sign in ("-", "", "+")}  # -1 beside these is a class
 
@@ -70,11 +70,6 @@ def single_samples(counts: Mapping[str, int]) -> bool:
     return samples > OFTEN and sum(map(bool, counts.values())) > samples / 2
 
 
-def computed(name: str) -> bool:
-    """Does a spreadsheet take the name for a formula?"""
-    return name[:1] in FORMULA and len(name) > 1 and not _is_number(name)
-
-
 def formulas(names: Iterable[str], what: str) -> Iterator[str]:
     """Names are written as they are, for they are read back; a spreadsheet computes some of them."""
     found = [name for name in names if computed(name)]
@@ -84,14 +79,6 @@ def formulas(names: Iterable[str], what: str) -> Iterator[str]:
             f"the {what} {quoted(found[0])}{others} looks like a formula to a spreadsheet; when you open issues.csv in one, "
             f"import its columns as text"
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _unlike(one: str, other: str) -> str:

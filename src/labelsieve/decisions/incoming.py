@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, DROP, KEEP, LABELLING, RELABEL, UNSURE, Decision
+from labelsieve.decisions.signature import flaws
 from labelsieve.decisions.state import State
 from labelsieve.errors import ToolError, suggest
 
@@ -105,6 +106,8 @@ def is_dropped(name: str, run: str) -> str:
 
 
 def _filled(row: Incoming, sample: Sample, classes: set[str]) -> Incoming:
+    if wrong := flaws(who=row.who, when=row.when, **({"key": row.key} if row.key else {})):
+        raise ValueError(wrong[0])
     action, label = ALSO.get(row.action, row.action), row.label or None
     if not action:  # a label alone
         action = KEEP if label == sample.given else ACCEPT if label == sample.suggested else RELABEL

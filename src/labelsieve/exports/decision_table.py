@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from labelsieve.cells import inert
 from labelsieve.decisions.incoming import Incoming, Sample
 from labelsieve.decisions.rows import read_rows
 from labelsieve.decisions.state import State
@@ -12,14 +13,17 @@ COLUMNS = ("id", "action", "label", "given_label", "suggested_label", "label_sco
 
 
 def decisions_csv(found: Mapping[str, State], samples: Mapping[str, Sample]) -> str:
-    """A row for each decision that stands: one a sample, more where reviewers disagree (`conflict` is True there)."""
+    """A row for each decision that stands: one per sample, more where reviewers disagree (`conflict` is True there).
+
+    Logs of older versions may be signed with a formula.
+    """
     rows = []
     for name, state in found.items():
         sample = samples.get(name, Sample("", "", float("nan")))
         for one in state.standing:
             score = "" if one.score is None else f"{one.score:.6f}"
             first = (one.id, one.action, one.label or "", sample.given, sample.suggested, score)
-            rows.append((*first, one.who, one.when, str(state.conflict), one.key))
+            rows.append((*first, inert(one.who), inert(one.when), str(state.conflict), inert(one.key)))
     return as_csv(COLUMNS, rows)
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from labelsieve.cells import computed
 from labelsieve.config.lengths import all_warm_up
-from labelsieve.data.trust import computed, doubts, formulas, single_samples
+from labelsieve.data.trust import doubts, formulas, single_samples
 from labelsieve.issues.rules import RELABEL
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from labelsieve.data.trust import computed
 from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
+from labelsieve.decisions.signature import flaws
 from labelsieve.errors import UsageError
 from labelsieve.review.table import IssueTable
 
@@ -38,10 +38,8 @@ def _entry(said: Said, table: IssueTable, now: str) -> Decision:
     row = table.row_of.get(said.id)
     if row is None:
         raise UsageError("there is no such sample in this run")
-    if not said.who.strip() or not said.who.isprintable():
-        raise UsageError("the reviewer's name must be printable text")
-    if computed(said.who.strip()):  # anybody with the address can send one, and `decisions --to csv` hands it on
-        raise UsageError("the reviewer's name must not begin with =, +, - or @, as formulas do; change it at the top of the page")
+    if wrong := flaws(who=said.who, key=said.key):
+        raise UsageError(f"{wrong[0]} (your name is at the top of the page)")
     label = None
     if said.action == RELABEL:
         if said.label not in table.classes:

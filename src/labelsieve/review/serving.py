@@ -9,7 +9,7 @@ from functools import partial
 
 import uvicorn
 
-from labelsieve.data.trust import computed
+from labelsieve.decisions.signature import flaws
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.review.connections import Connection, Connections
 from labelsieve.review.guard import LOOPBACK
@@ -99,8 +99,8 @@ def serve(
     ready: Callable[[], None],
 ) -> None:
     """Answer until SIGINT or SIGTERM; `ready` is called once the server answers."""
-    if not who.strip() or not who.isprintable() or len(who) > 80 or computed(who.strip()):
-        raise UsageError("--reviewer needs a name of at most 80 printable characters that does not begin with =, +, - or @")
+    if wrong := flaws(who=who):
+        raise UsageError(f"--reviewer: {wrong[0]}")
     app = review_app(review, token, listener.getsockname()[1], who.strip(), names_for(host), invitation)
     connections = Connections(open_files())
     config = uvicorn.Config(
