@@ -1,9 +1,9 @@
-# Verbs: make demo | reproduce-small | test | test-slow | format | clean. Each sets up what it needs.
+# Verbs: make demo | reproduce-small | test | test-slow | format | docs | dist | clean. Each sets up what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo reproduce-small test test-slow lint types format clean
+.PHONY: setup demo reproduce-small test test-slow lint types format docs dist clean
 
 setup: $(VENV)/.done
 
@@ -30,15 +30,27 @@ test-slow: setup
 	$(BIN)/pytest -m "slow"
 
 lint: setup
-	$(BIN)/ruff check src tests studies
-	$(BIN)/ruff format --check src tests studies
+	$(BIN)/ruff check src tests studies examples .ci
+	$(BIN)/ruff format --check src tests studies examples .ci
 
 types: setup
 	$(BIN)/mypy
 
 format: setup
-	$(BIN)/ruff check --fix src tests studies
-	$(BIN)/ruff format src tests studies
+	$(BIN)/ruff check --fix src tests studies examples .ci
+	$(BIN)/ruff format src tests studies examples .ci
+
+# The documentation site, into site/; a broken link is an error.
+docs: setup
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Wheel and source distribution, each checked, and the wheel tried in a fresh environment.
+dist: setup
+	rm -rf dist build
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python .ci/check_dist.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build src/labelsieve.egg-info
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist site src/labelsieve.egg-info

@@ -18,7 +18,7 @@ from labelsieve.config.validate import METHODS
 from labelsieve.data.noise import NOISES
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / name for name in ("README.md", "PAPER.md", "RESULTS.md", "ARCHITECTURE.md")]
+PAGES = [ROOT / name for name in ("README.md", "PAPER.md", "RESULTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
 PAGES += [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "studies").glob("*.md"))]
 # What stands for many words, and one of them.
 STANDS_FOR = {"S": "0", "N": "4", "SPEC": "sym:0.2", "C": "cpc-awr", "M": "cpc", "training.lambda_u=L": "training.lambda_u=0"}
