@@ -161,6 +161,12 @@ def test_sweeps_know_nothing_of_decisions(path: Path) -> None:
     assert "decisions" not in ours(path)
 
 
+@pytest.mark.parametrize("path", FILES, ids=shown)
+def test_the_wheel_knows_nothing_of_studies(path: Path) -> None:
+    """They stand on it, outside of it, so that an experiment never becomes part of what users install."""
+    assert "studies" not in {name.split(".")[0] for name in imports(path)}
+
+
 def loaded_by(*modules: str) -> set[str]:
     code = f"import sys\nimport {', '.join(modules)}\nprint(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
