@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import labelsieve
 from labelsieve.issues.table import COLUMNS
 
 ROOT = Path(__file__).parents[1]
@@ -70,3 +71,8 @@ def test_an_equations_function_and_tests_are_there(row: str) -> None:
 def test_every_column_of_the_list_is_explained() -> None:
     page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
     assert not [name for name in COLUMNS if f"`{name}`" not in page.partition("The columns of issues.csv")[2]]
+
+
+def test_every_public_name_has_its_place_on_the_api_page() -> None:
+    named = set(re.findall(r"^::: labelsieve\.(\w+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert named == set(labelsieve.__all__) - {"__version__"}
