@@ -1,9 +1,9 @@
-# Verbs: make demo | reproduce-small | test | test-slow | format | docs | dist | clean. Each sets up what it needs.
+# Verbs: make demo | reproduce-small | test | test-slow | attack | format | docs | dist | clean. Each sets up what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo reproduce-small test test-slow lint types format docs dist clean
+.PHONY: setup demo reproduce-small test test-slow attack lint types format docs dist clean
 
 setup: $(VENV)/.done
 
@@ -28,6 +28,10 @@ test: lint types
 
 test-slow: setup
 	$(BIN)/pytest -m "slow"
+
+# 20,000 damaged inputs, kills, and reviews whose server dies. What fails is kept in tests/attack/found, and is a test from then on.
+attack: setup
+	PYTHONPATH=tests OMP_NUM_THREADS=1 nice $(BIN)/python -m attack
 
 lint: setup
 	$(BIN)/ruff check src tests studies examples .ci
