@@ -1,6 +1,6 @@
 """Judges how a case ended: an empty list of failures is well."""
 
-# ruff: noqa: PTH100, PTH115, PTH118, PTH119
+# ruff: noqa: PTH
 import os
 import re
 import stat

@@ -199,7 +199,7 @@ def next_round() -> None:
 
 def half_run() -> None:
     """A run that was killed after its first epoch."""
-    from labelsieve.runs.train import begin, drive
+    from labelsieve.train.loop import begin, drive
     from runs.tiny import tiny_config
 
     source = arrays_file(Path("stripes.npz"))
