@@ -1,6 +1,6 @@
 """Judges how a case ended: an empty list of failures is well."""
 
-# ruff: noqa: PTH
+# ruff: noqa: PTH115, PTH118
 import os
 import re
 import stat
