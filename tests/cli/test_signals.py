@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.conftest import TINY, Shell
+from labelsieve.terminal import progress
 from runs.tiny import arrays_file, contents, pictures
 
 EPOCHS = ("--set", "training.epochs=5", "--set", "training.warmup=2")
@@ -90,3 +92,45 @@ def test_ctrl_c_stops_after_the_epoch_and_a_second_process_is_refused(tmp_path: 
     assert [folder.name for folder in (run / "checkpoint").iterdir()] == [f"epoch-{done:06d}"]
     again = shell("resume", run, "--time-limit", "0.001s")
     assert again.code == 0 and f"stopped after epoch {done + 1} of 1000" in again.out
+
+
+def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(
+    tmp_path: Path, shell: Shell, larger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, real = tmp_path / "run", progress.drive
+
+    def pressed_twice(*words: Any) -> Iterator[Any]:
+        for step in real(*words):
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            yield step
+
+    monkeypatch.setattr(progress, "drive", pressed_twice)
+    answer = shell("train", larger, "--out", run, *TINY, *EPOCHS)
+    assert answer.code == 130 and "stopping after this epoch; press Ctrl-C again to stop at once" in answer.out
+    assert answer.err == f"stopped at once; go on from the last checkpoint with:\n  labelsieve resume {run}\n"
+    monkeypatch.undo()
+    assert shell("resume", run).code == 0
+
+
+@pytest.mark.parametrize("verb", ["train", "resume", "inspect"])
+def test_ctrl_c_before_the_first_epoch_says_so(
+    tmp_path: Path, shell: Shell, larger: str, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    words: dict[str, tuple[object, ...]] = {
+        "train": (larger, "--out", tmp_path / "run", *TINY),
+        "resume": (tmp_path / "run",),
+        "inspect": (larger,),
+    }
+    if verb == "resume":
+        assert shell("train", *words["train"], "--time-limit", "0.001s").code == 0
+    monkeypatch.setattr("labelsieve.train.loop.rows_for", interrupted)
+    monkeypatch.setattr("labelsieve.train.restore.rows_for", interrupted)
+    monkeypatch.setattr("labelsieve.data.inspection.inspection", interrupted)
+    answer = shell(verb, *words[verb])
+    assert answer.code == 130
+    said = "interrupted before the first epoch; nothing is lost, give the command again\n"
+    assert answer.err == ("interrupted\n" if verb == "inspect" else said)

@@ -1,9 +1,10 @@
 """The door: `labelsieve VERB ...`. Thin; each verb has a file of its own and imports what is heavy only when it runs."""
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from labelsieve.cli import (
     apply,
@@ -25,10 +26,20 @@ from labelsieve.cli import (
     review,
     train,
 )
-from labelsieve.terminal.ending import ended_in_a_line
+from labelsieve.terminal.ending import ended_in_a_line, interruptible
 from labelsieve.version import __version__
 
+
+class Verbs(TyperGroup):
+    """Every verb says that it was interrupted."""
+
+    def invoke(self, context: Any) -> Any:
+        with interruptible():
+            return super().invoke(context)
+
+
 app = typer.Typer(
+    cls=Verbs,
     name="labelsieve",
     help="Train a strong classifier on wrong labels, and get the list of the wrong ones back.",
     no_args_is_help=True,

@@ -19,11 +19,12 @@ def resume(
     began = time.monotonic()
     from labelsieve.data.sources import source_at
     from labelsieve.terminal.durations import parse_duration
-    from labelsieve.terminal.going import finish
+    from labelsieve.terminal.ending import interruptible
+    from labelsieve.terminal.going import TOO_EARLY, finish
     from labelsieve.terminal.looking import Looking
     from labelsieve.train.loop import take_up
 
     seconds = parse_duration(time_limit) if time_limit else None
-    with Looking().shown() as watch:
+    with interruptible(TOO_EARLY), Looking().shown() as watch:
         going_on = take_up(run, source=source_at(data) if data else None, device=device, watch=watch)
     finish(going_on, seconds, began)

@@ -4,12 +4,29 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
+from typing import Any
 
 import typer
 
 from labelsieve.errors import ToolError
 from labelsieve.runs.atomic import SPACE
 from labelsieve.terminal.visible import visible
+
+
+class Interrupted(ToolError):
+    """Ctrl-C, with what there is to say about it."""
+
+    exit_code = 130
+
+
+@contextmanager
+def interruptible(words: str = "interrupted") -> Iterator[None]:
+    """Say `words` where Ctrl-C ends what is inside. Typer would end it without any."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(words) from None
 
 
 @contextmanager
@@ -24,7 +41,7 @@ def ended_in_a_line(debug: Callable[[], bool] = lambda: False) -> Iterator[None]
     except ToolError as error:
         if debug():
             raise
-        typer.echo(f"error: {visible(str(error))}", err=True)
+        typer.echo(f"{'' if isinstance(error, Interrupted) else 'error: '}{visible(str(error))}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
@@ -43,5 +60,11 @@ def ended_in_a_line(debug: Callable[[], bool] = lambda: False) -> Iterator[None]
 
 def as_command(main: Callable[..., object]) -> None:
     """Run a function as `python -m MODULE ...`: the studies, which are no verbs of the command line, end as verbs do."""
+
+    @wraps(main)
+    def run(*words: Any, **options: Any) -> object:
+        with interruptible():
+            return main(*words, **options)
+
     with ended_in_a_line():
-        typer.run(main)
+        typer.run(run)

@@ -19,15 +19,18 @@ from labelsieve.runs.own import Watch
 from labelsieve.runs.rounds import round_of, rounds
 from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import interruptible
 from labelsieve.terminal.looking import Looking, say_rows
 from labelsieve.terminal.progress import Stopper, follow, say_summary
 from labelsieve.terminal.rounds import say_rounds
 from labelsieve.train.loop import Run, begin, settled, take_up
 
+TOO_EARLY = "interrupted before the first epoch; nothing is lost, give the command again"
+
 
 def going(out: Path, config: Config, resume: bool) -> Run:
     """A new run in `out`, or with `resume` the one that is there, which must have been told the same."""
-    with Looking().shown() as watch:
+    with interruptible(TOO_EARLY), Looking().shown() as watch:
         if not (resume and RunFolder(out).config.exists()):
             return begin(out, config, watch)
         before = RunFolder.open(out).read_config()
@@ -74,7 +77,9 @@ def finish(run: Run, limit: float | None, began: float | None = None) -> None:
         f"{len(run.rows.data.classes)} classes{made_wrong(run.rows)}, {where}, {run.parts.engine.device}"
     )
     stopper = Stopper(limit, began)
-    done = follow(run, stopper)
+    go_on = f"labelsieve resume {shlex.quote(str(path))}"
+    with interruptible(f"stopped at once; go on from the last checkpoint with:\n  {go_on}"):
+        done = follow(run, stopper)
     if done:
         say_summary(run)
         if run.folder.issues.exists():
@@ -85,7 +90,7 @@ def finish(run: Run, limit: float | None, began: float | None = None) -> None:
         console.print(f"done: {path}{listed}")
     else:
         console.print(f"stopped after epoch {run.epoch} of {run.parts.recipe.epochs}; go on with:")
-        console.print(f"  labelsieve resume {shlex.quote(str(path))}")
+        console.print(f"  {go_on}")
         raise typer.Exit(stopper.exit_code)
 
 
