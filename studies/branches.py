@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
+from labelsieve import run_files
 from labelsieve.benchmark.known import check_some_wrong
 from labelsieve.config.presets import MIXTURES, PROTOTYPES
 from labelsieve.config.resolve import parse_settings, resolve
@@ -180,7 +181,7 @@ def rounded(found: Mapping[str, float | None], columns: Iterable[str]) -> list[s
 def lines_of(place: Path, name: str) -> list[dict[str, Any]]:
     """What the branch has measured so far; the division after the last epoch is none of it."""
     folder = RunFolder(place / name)
-    lines = folder.read_lines(folder.metrics) if folder.metrics.exists() else []
+    lines = run_files.records(folder.metrics)
     return [line for line in lines if line["phase"] != "final"]
 
 

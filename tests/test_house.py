@@ -13,9 +13,9 @@ PACKAGE = Path(labelsieve.__file__ or "").parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 PURE = ("losses", "mixmatch", "mixture", "evidence", "streams", "momentum")
 # What each room of the lower house may import of ours, besides itself and the errors.
-BELOW = {"methods": (), "nets": (), "data": ("cells", "doors", "locks"), "engine": ("data", "methods")}
+BELOW = {"methods": (), "nets": (), "data": ("cells", "doors", "locks", "run_files"), "engine": ("data", "methods")}
 # And each upper room, besides itself and the top floor, as ARCHITECTURE.md lists it. The command line may import all.
-TOP_FLOOR = ("cells", "errors", "disk", "doors", "locks", "version")
+TOP_FLOOR = ("cells", "errors", "disk", "doors", "locks", "run_files", "version")
 ABOVE = {
     "backbones": ("data", "nets", "engine"),
     "decisions": (),

@@ -82,5 +82,5 @@ def test_blocks_are_put_together_and_rows_counted_through(file: Path, monkeypatc
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="issues.csv: cannot be read"):
+    with pytest.raises(ToolError, match="issues.csv: no such file"):
         read_issues(tmp_path / "issues.csv")

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from labelsieve import run_files
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce import warm_ups
 from labelsieve.reproduce.sweep import check, open_sweep, read_sweep, work
@@ -85,7 +86,7 @@ def test_a_killed_sweep_goes_on_and_counts_nothing_twice(tmp_path: Path, source:
     for task in tasks(source, out):
         twin = swept / "runs" / task.job.name / "seed0"
         assert contents(task.folder.path) == contents(twin)
-        assert [line["epoch"] for line in task.folder.read_lines(task.folder.metrics)] == [*range(1, EPOCHS + 1), EPOCHS]
+        assert [line["epoch"] for line in run_files.records(task.folder.metrics)] == [*range(1, EPOCHS + 1), EPOCHS]
 
 
 def test_two_processes_share_a_sweep_without_doing_a_cell_twice(tmp_path: Path, source: str, swept: Path) -> None:

@@ -56,7 +56,7 @@ def test_parquet_that_is_none_is_named(run: Path) -> None:
     (run / "issues.parquet").write_bytes(b"PAR1 and then nothing")
     later = (run / "issues.csv").stat().st_mtime_ns + 10**9
     os.utime(run / "issues.parquet", ns=(later, later))
-    with pytest.raises(ToolError, match="issues.parquet: cannot be read"):
+    with pytest.raises(ToolError, match="issues.parquet: damaged"):
         read_table(run, CLASSES)
 
 

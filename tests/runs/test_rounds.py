@@ -202,7 +202,7 @@ def test_a_run_folder_can_be_moved(tmp_path: Path, chain: Path) -> None:
     moved = Path(shutil.copytree(chain / "second", tmp_path / "elsewhere"))
     assert len(rows_for(RunFolder.open(moved).read_config()).data) == 47
     (moved / "round.json").unlink()
-    with pytest.raises(ToolError, match="round.json.*put the file back"):
+    with pytest.raises(ToolError, match="round.json.*put back the decisions"):
         rows_for(RunFolder.open(moved).read_config())
 
 

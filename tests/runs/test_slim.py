@@ -37,7 +37,7 @@ def test_two_large_networks_after_a_long_run_fit_the_promise(tmp_path: Path) -> 
             number, build("preact-resnet18", 3, 100, 0), Recipe(2, 1, 1), (0.5,) * 3, (0.2,) * 3, MixtureCleaner(), judge
         )
         tables[f"learner{number}"] = learner.state_dict() | {"teacher.past": torch.rand(5, 50_000, dtype=torch.float64)}
-    metrics = [{"epoch": epoch, "loss": [0.123456789] * 100} for epoch in range(450)]
+    metrics = [{"epoch": epoch, "phase": "prototypes", "loss": {"mixed": [0.123456789] * 100}} for epoch in range(450)]
     checkpoint.save_slim(tmp_path, Checkpoint(450, pack(tables), {"metrics": metrics}))
     sizes = [file.stat().st_size for file in tmp_path.glob("epoch-*/*")]
     assert max(sizes) <= 16 * MIB and sum(sizes) <= 64 * MIB and len(sizes) > 3

@@ -32,9 +32,14 @@ def report(
 
 def refuse_other_files(place: Path) -> None:
     """A report may take the place of an older one, and of nothing else."""
+    from labelsieve import doors, run_files
     from labelsieve.errors import UsageError
 
     if place.is_dir():
         raise UsageError(f"{place}: it is a folder; name a file, for example --out {place / 'report.html'}")
-    if place.exists() and MARK not in place.read_bytes():
+    try:
+        is_ours = not place.exists() or MARK in doors.read_bytes(place, run_files.size_for(place), follow=True)
+    except OSError:  # what cannot be read as a file is none of ours
+        is_ours = False
+    if not is_ours:
         raise UsageError(f"{place}: it exists and is no report of labelsieve; choose another --out")

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from labelsieve.data.draws import Draws, IntArray
 from labelsieve.data.noise_record import read_json
 from labelsieve.data.npz import read_npy
+from labelsieve.doors import Damage, read_text, reading
 from labelsieve.errors import ToolError
 
 Matrix = NDArray[np.float64]
+LARGEST = 2**30  # bytes
 
 
 def read_matrix(path: Path, classes: int) -> Matrix:
@@ -19,10 +21,8 @@ def read_matrix(path: Path, classes: int) -> Matrix:
     readers = {".npy": read_npy, ".csv": _read_csv, ".json": read_json}
     if path.suffix not in readers:
         raise ToolError(f'{path}: a noise matrix is an .npy, .csv or .json file, not "{path.suffix}"')
-    try:
+    with reading(path, f"write {classes} rows of {classes} numbers"):
         matrix = np.array(readers[path.suffix](path), np.float64)
-    except (ValueError, TypeError) as error:
-        raise ToolError(f"{path}: it is not a table of numbers ({error}); write {classes} rows of {classes}") from error
     if matrix.shape != (classes, classes):
         raise ToolError(f"{path}: the shape is {matrix.shape}; {classes} classes need ({classes}, {classes})")
     for k, row in enumerate(matrix):
@@ -46,12 +46,7 @@ def sample_rows(chances: Matrix, labels: IntArray, draws: Draws) -> IntArray:
 
 
 def _read_csv(path: Path) -> Matrix:
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError as error:
-        raise ToolError(f"{path}: no such file; check the path") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ToolError(f"{path}: cannot be read as text ({error}); write it again") from error
+    text = read_text(path, LARGEST, follow=True)
     if not text.strip():
-        raise ToolError(f"{path}: it is empty; write a row of chances for each class")
+        raise Damage("it is empty")
     return np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2)

@@ -4,7 +4,6 @@ Hashes are SHA-256 over the labels as little-endian int64, so they name a labell
 """
 
 import hashlib
-import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,9 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelsieve import doors
 from labelsieve.data.npz import Array, read_npy, read_npz
+from labelsieve.doors import open_plain, reading
 from labelsieve.errors import ToolError
 
+LARGEST_JSON = 2**30  # bytes
 KEYS = ("labels", "flipped", "spec", "seed", "sha256", "original_sha256")
 
 
@@ -57,10 +59,10 @@ def save(path: Path | str, noise: Noise, true_labels: Tensor) -> None:
         raise ToolError(f"{target}: cannot be written ({error}); check the folder and the disk") from error
 
 
-def load(path: Path | str) -> Noise:
+def load(path: Path | str, of_run: bool = False) -> Noise:
     """The noise that `save` wrote, its labels checked against their hash."""
     place = Path(path)
-    arrays = read_npz(place)
+    arrays = read_npz(place, of_run)
     missing = [key for key in KEYS if key not in arrays]
     if missing:
         raise ToolError(f"{place}: {', '.join(missing)} missing; it was not written by labelsieve as a noise file")
@@ -130,7 +132,7 @@ def _whole(values: Array, path: Path) -> Tensor:
 def _begins_as_list(path: Path) -> bool:
     """The published scripts write JSON under any name: noise files such as cifar10_0.5_sym."""
     try:
-        with path.open("rb") as stream:
+        with open_plain(path, follow=True) as stream:
             return stream.read(64).lstrip()[:1] == b"["
     except OSError:
         return False
@@ -144,9 +146,5 @@ def _json_labels(path: Path) -> Array:
 
 
 def read_json(path: Path) -> object:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise ToolError(f"{path}: no such file; check the path") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise ToolError(f"{path}: not a whole JSON file ({error}); write it again") from error
+    with reading(path, "check the path, or write the JSON file again"):
+        return doors.read_json(path, LARGEST_JSON, follow=True)

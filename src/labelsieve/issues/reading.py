@@ -11,6 +11,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from labelsieve import run_files
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError
 from labelsieve.issues.table import ADDED, COLUMNS
 
@@ -24,20 +26,17 @@ def read_issues(path: Path) -> Columns:
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     found: Columns = {name: [] for name in COLUMNS}
     words: dict[str, str] = {}
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            places = {name: place for place, name in enumerate(next(reader, []))}
-            missing = [name for name in COLUMNS if name not in (*places, *ADDED)]
-            if missing:
-                raise ToolError(
-                    f'{path}: the column "{missing[0]}" is missing; the file was made by an older labelsieve or changed by hand: '
-                    f"put it back, or repeat the run"
-                )
-            while lines := list(islice(reader, BLOCK)):
-                _take([line for line in lines if line], places, found, words, path)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ToolError(f"{path}: cannot be read ({error}); put it back, or repeat the run") from None
+    with reading(path, run_files.REMEDY):
+        reader = csv.reader(run_files.lines(path))
+        places = {name: place for place, name in enumerate(next(reader, []))}
+        missing = [name for name in COLUMNS if name not in (*places, *ADDED)]
+        if missing:
+            raise ToolError(
+                f'{path}: the column "{missing[0]}" is missing; the file was made by an older labelsieve or changed by hand: '
+                f"put it back, or repeat the run"
+            )
+        while rows := list(islice(reader, BLOCK)):
+            _take([row for row in rows if row], places, found, words, path)
     return found
 
 

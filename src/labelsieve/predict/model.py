@@ -1,19 +1,17 @@
 """A finished model: `model.safetensors` and `model.json` of a run folder go in, networks that can look at pictures come out."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from labelsieve import nets
+from labelsieve import nets, run_files
 from labelsieve.data.augment.weak import middle
 from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError, command
 from labelsieve.methods.learner import scale
 from labelsieve.methods.parts import losses
@@ -21,7 +19,11 @@ from labelsieve.methods.parts.dropout import torchs_own
 from labelsieve.methods.parts.momentum import part
 from labelsieve.methods.parts.prototypes import Projector, scaled
 from labelsieve.methods.parts.streams import seeded
+from labelsieve.run_files import is_there
 from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.tensor_files import read_tensors
+
+AGAIN = "resume or repeat the run"
 
 
 @dataclass(frozen=True)
@@ -98,19 +100,18 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
     path, device = Path(path), torch.device(device)
     folder = RunFolder.open(path)
     for file in (folder.model, folder.model_facts):
-        if not file.is_file():
+        if not is_there(file):
             raise ToolError(
                 f"{file}: missing; the run has not come to a stop yet, or was half deleted: {command('resume', path)}"
             )
+    facts = run_files.facts(folder.model_facts, AGAIN)
+    with reading(folder.model, AGAIN):
+        tensors = read_tensors(folder.model)
     try:
-        facts = json.loads(folder.model_facts.read_text(encoding="utf-8"))
-        return built(facts, load_file(folder.model), device)
+        with reading(folder.model, AGAIN):
+            return built(facts, tensors, device)
     except ToolError as error:
         raise type(error)(f"{folder.model}: {error}") from None
-    except (ValueError, SafetensorError, KeyError, IndexError, TypeError, RuntimeError, OSError) as error:
-        raise ToolError(
-            f"{folder.model}: the model is damaged ({type(error).__name__}: {error}); resume or repeat the run"
-        ) from None
 
 
 def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Model:

@@ -11,6 +11,7 @@ from labelsieve.methods.parts.diagnostics import accuracy_interval
 from labelsieve.reproduce.bootstrap import Difference, paired_bootstrap
 from labelsieve.reproduce.results import Final, final
 from labelsieve.results.answers import Answers, read_answers
+from labelsieve.run_files import is_there
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
 
@@ -53,7 +54,7 @@ def compare_runs(paths: Sequence[Path], seed: int = 0) -> list[Compared]:
 
 def _answers(folder: RunFolder) -> Answers:
     done = any(folder.checkpoints.glob("epoch-*-done"))
-    if done and not folder.predictions.is_file() and final(read_record(folder)) is None:
+    if done and not is_there(folder.predictions) and final(read_record(folder)) is None:
         raise UsageError(
             f"{folder.path}: trained without test pictures, so there is nothing to pair; train it again with some, say --val PATH"
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from labelsieve import run_files
 from labelsieve.benchmark.speed import Clock, epoch, made_rows
 from labelsieve.config.fitting import network_for
 from labelsieve.config.lengths import epochs_of
@@ -192,7 +193,7 @@ def from_runs(tasks: Sequence[Task]) -> list[Speed]:
         if task.job.source not in SIDES or not task.folder.metrics.exists() or network_of(task) in found:
             continue
         record = read_record(task.folder)
-        timings = task.folder.read_lines(task.folder.timings)
+        timings = run_files.records(task.folder.timings)
         warm = [line["seconds"] for line in timings if line["phase"] == "warm-up"]
         mixed = [line["seconds"] for line in timings if line["phase"] in ("mixture", "prototypes")]
         shares = [share for line in record.metrics for share in line.get("clean_share", ())]

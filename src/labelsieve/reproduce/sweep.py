@@ -10,9 +10,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labelsieve import run_files
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.tasks import Settings, Task, lacks, refuse_other_settings
 from labelsieve.reproduce.warm_ups import WarmUps
+from labelsieve.run_files import is_there
 from labelsieve.runs import atomic
 from labelsieve.runs.held import held
 from labelsieve.runs.own import Watch
@@ -46,12 +49,12 @@ class Sweep:
 def read_sweep(path: Path, any_version: bool = False) -> Sweep | None:
     """The sweep at `path`, None where there is none yet; one of another version is an error that says what to do."""
     file = path / "sweep.json"
-    if not file.exists():
+    if not is_there(file):
         if path.exists() and (not path.is_dir() or not {entry.name for entry in path.iterdir()} <= OURS):
             raise UsageError(f"{path}: it exists and is no sweep (sweep.json is missing); choose another --out")
         return None
-    try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+    with reading(file, "put it back as it was, or use another --out"):
+        facts = run_files.facts(file)
         form, version = int(facts["format"]), str(facts["labelsieve"])
         if form != FORMAT:
             raise ToolError(
@@ -60,8 +63,6 @@ def read_sweep(path: Path, any_version: bool = False) -> Sweep | None:
             )
         sets = facts["settings"] | {"sets": tuple(facts["settings"]["sets"])}
         sweep = Sweep(path, Settings(**sets), dict(facts.get("plan") or {}))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ToolError(f"{file}: not readable ({type(error).__name__}); put it back as it was, or use another --out") from None
     if version != __version__ and not any_version:
         raise ToolError(
             f"{path}: begun by labelsieve {version}, this is {__version__}, and their runs may differ; use that version, "

@@ -14,6 +14,7 @@ from torch import Tensor
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, command
+from labelsieve.run_files import is_there
 from labelsieve.runs.folder import RunFolder
 
 TOP = 5
@@ -64,12 +65,12 @@ def _best(scores: Tensor, count: int) -> np.ndarray:
 
 
 def read_answers(folder: RunFolder) -> Answers:
-    if not folder.predictions.is_file():
+    if not is_there(folder.predictions):
         raise ToolError(
             f"{folder.predictions}: missing; the run is not finished, has no test pictures, or was made before runs kept this "
             f"file; {command('resume', folder.path)} finishes it and writes the file"
         )
-    found = read_npz(folder.predictions)
+    found = read_npz(folder.predictions, of_run=True)
     missing = [key for key in ("label", "top", "test_set") if key not in found]
     if missing or len(found["label"]) != len(found["top"]):
         raise ToolError(f"{folder.predictions}: damaged; delete it, and {command('resume', folder.path)} writes it again")

@@ -3,11 +3,11 @@
 One list for the terminal, the card, the report, estimate.json and Python.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from labelsieve import run_files
 from labelsieve.cells import computed
 from labelsieve.config.lengths import all_warm_up
 from labelsieve.data.trust import doubts, formulas, single_samples
@@ -64,7 +64,7 @@ def doubt(low: float, high: float) -> str:
 
 def write_cautions(folder: RunFolder, found: Findings, record: Record) -> None:
     """Into estimate.json, beside what was estimated and decided, where something was."""
-    before = json.loads(folder.estimate.read_text(encoding="utf-8")) if folder.estimate.is_file() else {}
+    before = run_files.facts(folder.estimate)
     folder.write_json(folder.estimate, before | {"cautions": cautions(found, record)})
 
 

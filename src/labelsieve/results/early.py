@@ -12,6 +12,7 @@ from labelsieve.data.noisy_data import NoisyData, Truth
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
 from labelsieve.methods.algorithm import Epoch
+from labelsieve.run_files import is_there
 from labelsieve.runs.folder import RunFolder
 
 
@@ -47,11 +48,11 @@ def write_early_losses(folder: RunFolder, epoch: Epoch, data: NoisyData, truth: 
 
 
 def read_early_losses(folder: RunFolder) -> EarlyLosses:
-    if not folder.early_losses.is_file():
+    if not is_there(folder.early_losses):
         raise ToolError(
             f"{folder.early_losses}: missing; the run has not finished its warm-up, or was made before runs kept these losses"
         )
-    found = read_npz(folder.early_losses)
+    found = read_npz(folder.early_losses, of_run=True)
     missing = [key for key in ("loss", "given", "classes") if key not in found]
     if missing:
         raise ToolError(f"{folder.early_losses}: {', '.join(missing)} missing; the file was changed: put it back")

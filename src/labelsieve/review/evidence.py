@@ -10,6 +10,7 @@ import numpy as np
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
 from labelsieve.review.table import IssueTable
+from labelsieve.run_files import is_there
 
 NONE = np.zeros((0, 0), np.int32)
 
@@ -53,7 +54,7 @@ class Evidence:
 
 def arrays_of(file: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file; none where it does not exist."""
-    return read_npz(file) if file.is_file() else {}
+    return read_npz(file, of_run=True) if is_there(file) else {}
 
 
 def read_evidence(folder: Path, table: IssueTable, scores: dict[str, np.ndarray]) -> Evidence:

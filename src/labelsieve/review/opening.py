@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve.config.moved import moved_to
-from labelsieve.config.schema import from_yaml
 from labelsieve.decisions.log import DecisionLog
-from labelsieve.errors import ToolError
 from labelsieve.review.desk import Desk
 from labelsieve.review.evidence import Evidence, arrays_of, read_evidence
 from labelsieve.review.pictures import Pictures
@@ -54,10 +52,7 @@ class Review:
 def open_review(path: Path, source: str | None = None) -> Review:
     """`source` says where the data are on this machine, if not where the run began."""
     folder = RunFolder.open(path)
-    try:
-        config = folder.own(from_yaml(folder.config.read_text(encoding="utf-8"), str(folder.config)))
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise ToolError(f"{folder.config}: cannot be read ({error}); restore it or start a new run") from None
+    config = folder.config_as_written()
     if source is not None:
         config = moved_to(config, source)
     scores = arrays_of(folder.scores)

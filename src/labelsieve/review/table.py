@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve import run_files
 from labelsieve.decisions.decision import LABELLING
+from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
 from labelsieve.issues.rules import ACTIONS, KINDS
 from labelsieve.review.texts import Texts
+from labelsieve.run_files import is_there
 
 TEXTS = ("id", "path", "reason")
 CODED = ("given_label", "suggested_label", "kind", "action")
@@ -57,9 +60,9 @@ class IssueTable:
 def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable:
     """The table of the run in `folder`; `classes` are all of them, where the run says so."""
     text, parquet = folder / "issues.csv", folder / "issues.parquet"
-    if not text.is_file() and not parquet.is_file():
+    if not is_there(text) and not is_there(parquet):
         raise ToolError(f"{text}: missing; the run has not divided its labels yet: {command('resume', folder)}")
-    newer = parquet.is_file() and (not text.is_file() or parquet.stat().st_mtime_ns >= text.stat().st_mtime_ns)
+    newer = is_there(parquet) and (not is_there(text) or parquet.lstat().st_mtime_ns >= text.lstat().st_mtime_ns)
     file = parquet if newer and find_spec("pyarrow") is not None else text
     raw = _from_parquet(file) if file is parquet else _from_csv(file)
     names = tuple(classes or sorted({*raw["given_label"][1], *raw["suggested_label"][1]}))
@@ -102,12 +105,13 @@ def _in_range(values: np.ndarray, place: str) -> np.ndarray:
 
 def _from_parquet(file: Path) -> dict[str, Any]:
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    try:
-        known = parquet.read_schema(file).names
-        table = parquet.read_table(file, columns=[name for name in (*WANTED, DECIDED) if name in known])
+    with reading(file, "delete it: issues.csv says the same"), run_files.open_file(file) as opened:
+        source = parquet.ParquetFile(opened)
+        known = source.schema_arrow.names
+        table = source.read(columns=[name for name in (*WANTED, DECIDED) if name in known])
         missing = [name for name in WANTED if name not in table.column_names]
         if missing:
-            raise KeyError(f'the column "{missing[0]}" is missing')
+            raise Damage(f'the column "{missing[0]}" is missing')
         raw: dict[str, Any] = {name: Texts.of_arrow(table[name]) for name in TEXTS}
         raw[DECIDED] = (np.zeros(len(table), np.int64), [""])
         for name in (*CODED, DECIDED) if DECIDED in known else CODED:
@@ -115,22 +119,17 @@ def _from_parquet(file: Path) -> dict[str, Any]:
             raw[name] = (np.asarray(coded.indices), coded.dictionary.to_pylist())
         raw |= {name: table[name].cast(arrow.float64()).to_numpy() for name in NUMBERS}
         return raw | {name: table[name].fill_null(False).to_numpy().astype(bool) for name in FLAGS}
-    except (OSError, KeyError, ValueError, TypeError, NotImplementedError) as error:  # Arrow's errors are these
-        raise ToolError(f"{file}: cannot be read ({error}); delete it: issues.csv says the same") from None
 
 
 def _from_csv(file: Path) -> dict[str, Any]:
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream)
-            header = next(reader, [])
-            missing = [name for name in WANTED if name not in header]
-            if missing:
-                raise ToolError(f'{file}: the column "{missing[0]}" is missing; put it back, or repeat the run')
-            return _columns(reader, {name: header.index(name) for name in (*WANTED, DECIDED) if name in header}, file)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ToolError(f"{file}: cannot be read ({error}); put it back, or repeat the run") from None
+    with reading(file, run_files.REMEDY):
+        reader = csv.reader(run_files.lines(file))
+        header = next(reader, [])
+        missing = [name for name in WANTED if name not in header]
+        if missing:
+            raise Damage(f'the column "{missing[0]}" is missing')
+        return _columns(reader, {name: header.index(name) for name in (*WANTED, DECIDED) if name in header}, file)
 
 
 def _columns(lines: Iterable[list[str]], places: dict[str, int], file: Path) -> dict[str, Any]:

@@ -4,9 +4,7 @@
 can be seen is whole. The one before it is removed only afterwards.
 """
 
-import errno
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from safetensors.torch import save as as_bytes
 from torch import Tensor
 
+from labelsieve import run_files
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError
+from labelsieve.run_files import METRICS, WHOLE, check
 from labelsieve.runs import atomic
+from labelsieve.runs.folder import refuse_other_folder
 from labelsieve.runs.slim import joined, shards, slim
+from labelsieve.runs.tensor_files import read_tensors
 
 FORMAT = 1
 STATE = "state.safetensors"
@@ -38,6 +39,7 @@ class Checkpoint:
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
     """Write it as the newest one; what stood there before goes afterwards."""
+    refuse_other_folder(folder)
     suffix = "-done" if checkpoint.facts.get("done") else ""
     target = folder / f"epoch-{checkpoint.epoch:06d}{suffix}"
     if target.exists():  # the same epoch again, after a resume: by construction the same content
@@ -55,6 +57,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
 
 def save_slim(folder: Path, checkpoint: Checkpoint) -> None:
     """The same in small files and with less in it (`slim`), beside the full one; the slim one before it is replaced."""
+    refuse_other_folder(folder)
     target = folder / f"epoch-{checkpoint.epoch:06d}"
     if target.exists():
         return
@@ -80,13 +83,13 @@ def _read_slim(newest: Path, count: int) -> dict[str, Tensor]:
 
 
 def _tensors(file: Path) -> dict[str, Tensor]:
-    if not file.exists():  # safetensors would not say which
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
-    return load_file(file)
+    return read_tensors(file, file.parents[2])
 
 
-def tidy(folder: Path, keep: Path) -> None:
-    """Remove all checkpoints but one."""
+def tidy(folder: Path, keep: Path | None = None) -> None:
+    """Remove all checkpoints but one, the newest unless another is named."""
+    refuse_other_folder(folder)
+    keep = keep or max(folder.glob("epoch-*"), default=None)
     for path in folder.glob("epoch-*"):
         if path != keep:
             shutil.rmtree(path, ignore_errors=True)
@@ -94,29 +97,27 @@ def tidy(folder: Path, keep: Path) -> None:
 
 def load(folder: Path) -> Checkpoint:
     """The newest checkpoint, or a `ToolError` that says what is missing or broken."""
+    refuse_other_folder(folder)
     found = sorted(folder.glob("epoch-*")) if folder.is_dir() else []
     if not found:
         raise ToolError(f"{folder}: no checkpoint is left in this run, so it cannot go on; start a new run with --out elsewhere")
-    newest = found[-1]
-    checkpoint = _read(newest)
-    tidy(folder, newest)  # a process killed before it could do so left older ones
-    return checkpoint
+    return _read(found[-1])
 
 
 def _read(newest: Path) -> Checkpoint:
-    try:
-        facts = json.loads((newest / "state.json").read_text(encoding="utf-8"))
-        tensors = _read_slim(newest, facts["slim"]) if facts.get("slim") else _tensors(newest / STATE)
+    with reading(newest, "restore the checkpoint or start a new run"):
+        try:
+            facts = json.loads(run_files.text(newest / "state.json", newest.parents[1]))
+            check(facts, {"format": WHOLE, "epoch": WHOLE, "slim?": WHOLE, "metrics?": [METRICS]}, "state.json")
+            tensors = _read_slim(newest, facts["slim"]) if facts.get("slim") else _tensors(newest / STATE)
+        except FileNotFoundError as error:
+            raise ToolError(
+                f"{newest}: {Path(error.filename or '').name or 'a file'} is missing, so the checkpoint was half copied or "
+                f"half deleted; put it back, or start a new run with --out elsewhere"
+            ) from None
         if facts["format"] > FORMAT:
             raise ToolError(f"{newest}: written by a newer labelsieve; upgrade labelsieve to go on with this run")
         return Checkpoint(facts.pop("epoch"), tensors, facts)
-    except FileNotFoundError as error:
-        raise ToolError(
-            f"{newest}: {Path(error.filename or '').name or 'a file'} is missing, so the checkpoint was half copied or "
-            f"half deleted; put it back, or start a new run with --out elsewhere"
-        ) from None
-    except (ValueError, SafetensorError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise ToolError(f"{newest}: the checkpoint is damaged ({type(error).__name__}); restore it or start a new run") from None
 
 
 def pack(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:

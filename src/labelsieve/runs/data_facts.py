@@ -2,16 +2,18 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from labelsieve import run_files
 from labelsieve.config.schema import Config
 from labelsieve.data.pictures.memory import known_from
 from labelsieve.data.trust import doubts
+from labelsieve.doors import reading
+from labelsieve.run_files import is_there
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
 
@@ -56,19 +58,15 @@ def write_data_facts(folder: RunFolder, config: Config, rows: "Rows") -> None:
 
 def known_files(folder: RunFolder) -> dict[str, tuple[int, int]]:
     """The picture files that the run began with, {whole path: (size, time)}; empty where it did not write them down."""
-    try:
-        places = json.loads(folder.data_facts.read_text("utf-8")).get("files", [])
-        return known_from(Path(place) for place in places)
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
+    return known_from(Path(place) for place in run_files.facts(folder.data_facts).get("files") or ())
 
 
 def difference(folder: RunFolder, rows: "Rows") -> str:
     """How these rows differ from those that the run began with, as far as it wrote them down."""
-    if not folder.samples.is_file():
+    if not is_there(folder.samples):
         return "labels, noise, trusted ids or picture size differ"
-    with folder.samples.open(encoding="utf-8", newline="") as stream:
-        before = {row["id"]: row["given_label"] for row in csv.DictReader(stream)}
+    with reading(folder.samples, "put it back, or delete it"):
+        before = {row["id"]: row["given_label"] for row in run_files.rows(folder.samples, ("id", "given_label"))}
     now = {name: rows.data.classes[code] for name, code in zip(rows.data.ids, rows.data.labels.tolist())}
     reasons = {row.id: row.reason for row in rows.left_out}
     gone = [f"{name} ({reasons[name]})" if name in reasons else name for name in before if name not in now]

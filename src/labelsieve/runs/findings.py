@@ -1,14 +1,13 @@
 """A run folder that has divided its labels goes in; what it found comes out, per sample and as estimates. No training here."""
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from labelsieve import run_files
 from labelsieve.config.lengths import epochs_of
 from labelsieve.config.schema import Config
 from labelsieve.data.noise_record import load as load_noise
@@ -18,6 +17,7 @@ from labelsieve.errors import ToolError, command
 from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, doubted, expected_yield, limited, wrong_share
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW
+from labelsieve.run_files import is_there
 from labelsieve.runs.folder import RunFolder
 
 
@@ -121,12 +121,12 @@ def things_of(source: str) -> str:
 def read_findings(folder: RunFolder) -> Findings:
     """Read back issues.csv and scores.npz, joined by id."""
     for file in (folder.issues, folder.scores):
-        if not file.is_file():
+        if not is_there(file):
             raise ToolError(
                 f"{file}: missing; the run has not divided its labels yet, or was killed before it could write them down: "
                 f"go on with {command('resume', folder.path)}"
             )
-    columns, scores = read_issues(folder.issues), read_npz(folder.scores)
+    columns, scores = read_issues(folder.issues), read_npz(folder.scores, of_run=True)
     try:
         classes, ids = scores["classes"].tolist(), scores["ids"].tolist()
         place = {name: row for row, name in enumerate(ids)}
@@ -143,7 +143,7 @@ def read_findings(folder: RunFolder) -> Findings:
             f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); "
             f"put back the file that was changed, or repeat the run"
         ) from None
-    made = load_noise(folder.noise).flipped.numpy() if folder.noise.is_file() else None
+    made = load_noise(folder.noise, of_run=True).flipped.numpy() if is_there(folder.noise) else None
     score = np.array(columns["label_score"])[back]
     is_issue = np.array(columns["is_label_issue"], bool)[back]
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
@@ -160,26 +160,17 @@ def read_findings(folder: RunFolder) -> Findings:
 
 
 def read_record(folder: RunFolder) -> Record:
-    environment, decision, data = (_json(path) for path in (folder.environment, folder.estimate, folder.data_facts))
-    seconds = sum(float(line.get("seconds", 0)) for line in folder.read_lines(folder.timings))
-    remarks = tuple(str(note) for note in data.get("notes") or ())  # its doubts are cautions
+    environment, decision, data = (
+        run_files.facts(path, "put it back, or delete it") for path in (folder.environment, folder.estimate, folder.data_facts)
+    )
+    seconds = sum(line["seconds"] for line in run_files.records(folder.timings))
+    remarks = tuple(data.get("notes") or ())  # its doubts are cautions
     return Record(
         folder.read_config(),
         environment,
-        folder.read_lines(folder.metrics),
+        run_files.records(folder.metrics),
         seconds,
         decision.get("estimate"),
         remarks,
         int(data.get("left_out") or 0),
     )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """The facts in a file; none where it does not exist."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise ToolError(f"{path}: not readable as JSON; put it back, or delete it")
-    return found

@@ -8,7 +8,6 @@ decisions.jsonl once it is reviewed, round.json from the second round on. A fold
 be resumed.
 """
 
-import csv
 import json
 import os
 import shutil
@@ -20,9 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve import run_files
 from labelsieve.config.schema import Config, from_yaml, to_yaml
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.locks import hold, lock_file, open_to_hold
+from labelsieve.run_files import is_there
 from labelsieve.runs import atomic
 
 
@@ -61,7 +63,7 @@ class RunFolder:
         """
         folder = cls(path)
         with atomic.disk_errors(path):
-            if folder.config.exists():
+            if is_there(folder.config):
                 raise UsageError(f"{path}: a run is already there; go on with {command('resume', path)} or choose another --out")
             if path.exists() and not folder.is_bare():
                 raise UsageError(f"{path}: it exists and is not a run; choose another --out")
@@ -88,7 +90,9 @@ class RunFolder:
         early = {"checkpoint", ".config.yaml.draft", "round.json", ".round.json.draft", lock_file(self.path / "run").name}
         if not self.path.is_dir() or not {path.name for path in self.path.iterdir()} <= early:
             return False
-        return not self.checkpoints.exists() or (self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()))
+        if not is_there(self.checkpoints):
+            return True
+        return is_real_folder(self.checkpoints) and not any(self.checkpoints.iterdir())
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
@@ -97,22 +101,25 @@ class RunFolder:
             raise UsageError(f"{path}: there is no run folder; start one with `labelsieve train DATA --out {path}`")
         if (path / "sweep.json").is_file():
             raise UsageError(f"{path}: this is a sweep of `labelsieve reproduce`; name runs in it: {path}/runs/NAME/seedN")
-        if not folder.config.is_file():
+        if not is_there(folder.config):
             raise ToolError(f"{path}: config.yaml is missing, so this is no run folder or it was half deleted; start a new run")
+        for inner in (folder.checkpoints, folder.slim):
+            refuse_other_folder(inner)
         return folder
 
     def sweep(self) -> None:
-        """Clear away the drafts of processes that were killed."""
-        for pattern in (".*.draft", ".*.part"):
-            for path in (*self.path.glob(pattern), *self.checkpoints.glob(pattern), *self.slim.glob(pattern)):
-                if path.is_dir():
+        """Clear away the drafts of processes that were killed, in this folder's own folders, once the run is known to go on."""
+        for folder in (self.path, self.checkpoints, self.slim):
+            refuse_other_folder(folder, is_top=folder == self.path)
+            for path in (*folder.glob(".*.draft"), *folder.glob(".*.part")):
+                if is_real_folder(path):
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.unlink(missing_ok=True)
 
     def has_begun(self) -> bool:
         """Is there anything of training? If so, a missing checkpoint is a loss and not a beginning."""
-        return self.environment.exists() or self.metrics.exists() or any(self.goes_on_from.glob("epoch-*"))
+        return is_there(self.environment) or is_there(self.metrics) or any(self.goes_on_from.glob("epoch-*"))
 
     @property
     def goes_on_from(self) -> Path:
@@ -123,18 +130,25 @@ class RunFolder:
     def read_config(self) -> Config:
         from labelsieve.config.validate import validate  # it knows the networks, and so needs torch
 
+        config = self.config_as_written()
         try:
-            config = from_yaml(self.config.read_text(encoding="utf-8"), str(self.config))
             validate(config, recorded=True)
-        except (OSError, UnicodeDecodeError) as error:
-            raise ToolError(f"{self.config}: cannot be read ({error}); restore it or start a new run") from None
         except UsageError as error:
             raise ToolError(f"{self.config}: {error}") from None
-        return self.own(config)
+        return config
+
+    def config_as_written(self) -> Config:
+        """The same without a look at whether the networks and cleaners that it names are there, and so without torch."""
+        try:
+            with reading(self.config, "restore it or start a new run"):
+                return self.own(from_yaml(run_files.text(self.config), str(self.config)))
+        except UsageError as error:
+            raise ToolError(f"{self.config}: {error}") from None
 
     def own(self, config: Config) -> Config:
         """The configuration with this folder's own round.json and backbone in it, where it has them."""
-        if config.features.use == "frozen" and self.backbone.is_file():
+        if config.features.use == "frozen" and is_there(self.backbone):
+            run_files.open_file(self.backbone).close()
             config = replace(config, features=replace(config.features, weights=str(self.backbone)))
         if config.data.decisions is None:
             return config
@@ -171,28 +185,27 @@ class RunFolder:
     def write_lines(self, path: Path, records: Sequence[Mapping[str, Any]]) -> None:
         atomic.write_text(path, "".join(json.dumps(record) + "\n" for record in records))
 
-    def read_lines(self, path: Path) -> list[dict[str, Any]]:
-        """The records of a JSON-lines file, none where it does not exist; a damaged line is named."""
-        if not path.exists():
-            return []
-        records = []
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            try:
-                records.append(json.loads(line))
-            except (ValueError, RecursionError):
-                raise ToolError(f"{path}, line {number}: not a JSON record; the file was changed by hand or damaged") from None
-        return records
-
     def read_issues(self) -> list[dict[str, str]]:
         """The rows of issues.csv, most suspicious first."""
         return list(self.issue_rows())
 
     def issue_rows(self) -> Iterator[dict[str, str]]:
         """The same one by one: a million of them take gigabytes."""
-        if not self.issues.is_file():
+        if not is_there(self.issues):
             raise ToolError(f"{self.issues}: missing; the run has not divided its labels yet: {command('resume', self.path)}")
-        with self.issues.open(encoding="utf-8", newline="") as file:
-            yield from csv.DictReader(file)
+        with reading(self.issues, run_files.REMEDY):
+            yield from run_files.rows(self.issues, ("id", "given_label"))
+
+
+def is_real_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def refuse_other_folder(path: Path, is_top: bool = False) -> None:
+    """A `ToolError` where a folder of the run is a link or no folder: what is written and cleared away there is not the run's."""
+    if is_there(path) and not is_real_folder(path) and not (is_top and path.is_dir()):
+        what = "a link" if path.is_symlink() else "no folder"
+        raise ToolError(f"{path}: it is {what}, and what belongs to a run lies in its own folder; move the folder here")
 
 
 def _newest_epoch(checkpoints: Path) -> int:

@@ -10,10 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from labelsieve import run_files
 from labelsieve.config.schema import Config
 from labelsieve.decisions.decision import DROP, LABELLING, Decision, from_facts
 from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.decisions.settling import settled
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
@@ -114,17 +116,12 @@ def decisions_in(folder: RunFolder, on_conflict: str) -> dict[str, Carried]:
 
 def read_round(path: Path) -> Round:
     """The round that a run folder's round.json tells of."""
-    try:
-        facts: Any = json.loads(path.read_text(encoding="utf-8"))
+    with reading(path, "put back the decisions that the run began with, or start the round again"):
+        facts: Any = json.loads(run_files.text(path))
         before = tuple(_line(one) for one in facts["before"])
         told = [(from_facts(one["decision"], str(path)), int(one["round"]), str(one["given"])) for one in facts["carried"]]
         carried = tuple(Carried(*one) for one in told)
         return Round(int(facts["number"]), str(facts["parent"]), before, carried)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ToolError(
-            f"{path}: the decisions that the run began with cannot be read ({type(error).__name__}); put the file back, or "
-            f"start the round again"
-        ) from None
 
 
 def _line(facts: Any) -> RoundFacts:

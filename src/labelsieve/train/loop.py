@@ -119,8 +119,10 @@ def take_up(
     if device is not None:
         config = replace(config, device=device)
     with folder.only_one():
+        run = go_on(folder, config, watch, rows) if folder.has_begun() else _start(folder, config, watch, rows)
         folder.sweep()
-        return go_on(folder, config, watch, rows) if folder.has_begun() else _start(folder, config, watch, rows)
+        checkpoint.tidy(folder.goes_on_from)
+        return run
 
 
 def drive(

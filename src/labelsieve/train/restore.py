@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from labelsieve import run_files
 from labelsieve.config.schema import Config
 from labelsieve.config.validate import validate_for
 from labelsieve.data import noise as label_noise
@@ -143,7 +144,7 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     run.metrics = list(saved.facts["metrics"])
     for learner in run.parts.learners:
         learner.has_mixed = any(one.get("phase") in ("mixture", "prototypes") for one in run.metrics)
-    run.timings = run.folder.read_lines(run.folder.timings)[: len(run.metrics)]
+    run.timings = run_files.records(run.folder.timings)[: len(run.metrics)]
 
 
 def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:

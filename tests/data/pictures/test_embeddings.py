@@ -194,5 +194,5 @@ def test_files_that_are_not_there_or_are_something_else(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="pictures:PATH"):
         open_data("pictures")
     (tmp_path / "v.npz").write_text("x")
-    with pytest.raises(ToolError, match=r"not a whole \.npz"):
+    with pytest.raises(ToolError, match=r"not a whole NumPy file"):
         recognise(tmp_path / "v.npz")

@@ -1,0 +1,181 @@
+"""The files of a run folder, which may be a stranger's: plain files, no links, each up to a size that fits its kind.
+
+`facts` and `records` also hold JSON to a shape, so that whoever reads on finds numbers where numbers belong.
+"""
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from labelsieve import doors
+from labelsieve.doors import Damage, short
+
+REMEDY = "put it back, or repeat the run"
+MIB, GIB = 2**20, 2**30
+# Bytes: some ten times what a run on a million samples or of a thousand epochs comes to.
+SIZES = {
+    "config.yaml": 4 * MIB,
+    "metrics.jsonl": 128 * MIB,
+    "timings.jsonl": 16 * MIB,
+    "state.json": 128 * MIB,
+    "round.json": 4 * GIB,
+    "sweep.json": 16 * MIB,
+    "report.html": GIB,
+}
+KINDS = {".json": 16 * MIB, ".csv": 16 * GIB, ".parquet": 16 * GIB, ".npz": 64 * GIB, ".safetensors": 64 * GIB}
+OTHER = 64 * MIB
+LARGEST = 2**53  # numbers beyond it are none that we wrote
+
+NUMBER = "a number"
+MAYBE = "a number or null"
+WHOLE = "a whole number"
+TEXT = "a text"
+Shape = str | list[Any] | tuple[Any] | Mapping[str, Any] | None  # (shape,): a list that is not empty; None: anything
+
+METRICS: Shape = {
+    "epoch": WHOLE,
+    "phase": TEXT,
+    "loss?": {"*": (NUMBER,)},
+    "clean_share?": (NUMBER,),
+    "auc_loss?": [MAYBE],
+    "auc_prototype?": [MAYBE],
+    "wrong_labels?": WHOLE,
+    "accuracy?": {"both": NUMBER, "*": NUMBER},
+    "validation?": {"both": NUMBER, "*": NUMBER},
+    "also?": {"*": {"both": NUMBER, "*": NUMBER}},
+    "notes?": [TEXT],
+    "decision?": {
+        "epochs?": MAYBE,
+        "lambda_u?": NUMBER,
+        "mixture_threshold?": NUMBER,
+        "mixture_memory?": NUMBER,
+        "least_clean?": NUMBER,
+    },
+}
+SHAPES: dict[str, Shape] = {
+    "metrics.jsonl": METRICS,
+    "timings.jsonl": {"epoch": WHOLE, "phase": TEXT, "seconds": NUMBER},
+    "estimate.json": {"estimate?": {"share": NUMBER, "low": NUMBER, "high": NUMBER}, "cautions?": [TEXT]},
+    "data.json": {"notes?": [TEXT], "left_out?": WHOLE, "files?": [TEXT]},
+    "environment.json": {"packages?": {}},
+    "model.json": {
+        "network": TEXT,
+        "networks": WHOLE,
+        "shape": (WHOLE,),
+        "classes": (TEXT,),
+        "mean": [NUMBER],
+        "std": [NUMBER],
+        "cosine": NUMBER,
+        "fit?": TEXT,
+        "white?": WHOLE,
+        "crop?": WHOLE,
+    },
+}
+
+
+def is_there(path: Path) -> bool:
+    """Whether anything has this name. Whether that is a file of a run shows when it is opened."""
+    return os.path.lexists(path)
+
+
+def size_for(path: Path) -> int:
+    return SIZES.get(path.name) or KINDS.get(path.suffix, OTHER)
+
+
+def open_file(path: Path, top: Path | None = None) -> BinaryIO:
+    """The file, open for reading; below `top`, if that is not its own folder, no folder may be a link either."""
+    return doors.open_plain(path, size_for(path), top=top)
+
+
+def text(path: Path, top: Path | None = None) -> str:
+    return doors.read_text(path, size_for(path), top=top)
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a text one by one, as `csv.reader` wants them."""
+    return doors.lines(path, size_for(path))
+
+
+def rows(path: Path, needed: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The rows of a CSV one by one, for a million of them take gigabytes; each has the `needed` columns."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    for number, row in enumerate(csv.DictReader(lines(path)), 1):
+        missing = next((name for name in needed if row.get(name) is None), None)
+        if missing is not None:
+            raise Damage(f'row {number} has no "{missing}"')
+        yield row
+
+
+def facts(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
+    """What a JSON file says, by name; nothing where there is none. A `ToolError` where it is damaged."""
+    if not is_there(path):
+        return {}
+    with doors.reading(path, remedy):
+        return _checked(json.loads(text(path)), SHAPES.get(path.name))
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    """The records of a JSON-lines file; none where there is none. A `ToolError` names the damaged line."""
+    if not is_there(path):
+        return []
+    found = []
+    with doors.reading(path, REMEDY):
+        for number, line in enumerate(text(path).splitlines(), 1):
+            with doors.reading(f"{path}, line {number}", REMEDY):
+                found.append(_checked(json.loads(line), SHAPES.get(path.name)))
+    return found
+
+
+def _checked(value: Any, shape: Shape) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Damage(f"it holds {short(json.dumps(value))}, not names with values")
+    check(value, shape, "it")
+    return value
+
+
+def check(value: Any, shape: Shape, name: str) -> None:
+    """A `Damage` where the value is not of this shape.
+
+    A dict has the names of its shape, of which those with a "?" may be missing; "*" is any other.
+    """
+    if shape is None:
+        return
+    if isinstance(shape, (list, tuple)):
+        if not isinstance(value, list) or (isinstance(shape, tuple) and not value):
+            raise Damage(f"{name} is {short(value)}, not a list{' with something in it' if isinstance(shape, tuple) else ''}")
+        for place, one in enumerate(value):
+            check(one, shape[0], f"{name}, entry {place + 1},")
+    elif isinstance(shape, str):
+        if not _is(value, shape):
+            raise Damage(f"{name} is {short(value)}, not {shape}")
+    else:
+        _check_names(value, shape, name)
+
+
+def _check_names(value: Any, shape: Mapping[str, Any], name: str) -> None:
+    if not isinstance(value, dict):
+        raise Damage(f"{name} is {short(value)}, not names with values")
+    for key, inner in shape.items():
+        bare = key.removesuffix("?")
+        if key != "*" and bare == key and key not in value:
+            raise Damage(f'{name} has no "{key}"')
+        if key != "*" and value.get(bare) is not None:
+            check(value[bare], inner, f'"{bare}"')
+        elif key == bare != "*":
+            raise Damage(f'"{key}" is null')
+    for key in value.keys() - {key.removesuffix("?") for key in shape}:
+        check(value[key], shape.get("*"), f'"{short(key)}"')
+
+
+def _is(value: Any, shape: str) -> bool:
+    if value is None:
+        return shape == MAYBE
+    if shape == TEXT:
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= LARGEST if isinstance(value, int) else shape != WHOLE
