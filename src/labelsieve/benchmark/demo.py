@@ -99,7 +99,8 @@ def report(runs: dict[str, Run], summary: dict[str, dict[str, float | None]]) ->
     ]
     return DemoReport(
         title="labelsieve: the demo",
-        lead=f"{len(data):,} handwritten digits, {cpc.parts.recipe.epochs} epochs each way, many labels made wrong on purpose.",
+        lead=f"{len(data):,} handwritten digits, many labelled wrong on purpose, and two ways to train on them for "
+        f"{cpc.parts.recipe.epochs} epochs.",
         rows=[_row(method, summary[method]) for method in METHODS],
         accuracy=[_accuracy_curve(NAMES[method], runs[method]) for method in METHODS],
         auc=_auc_curves(cpc),
@@ -149,6 +150,6 @@ def _settings(run: Run) -> dict[str, str]:
         "cleaner": config.cleaner,
         "batch": str(config.training.batch),
         "learning rate": f"{config.training.lr:g}",
-        "lambda_u": f"{run.parts.recipe.lambda_u:g}",
+        "weight of the unlabelled loss": f"{run.parts.recipe.lambda_u:g}",
         "seed": str(config.seed),
     }

@@ -1,8 +1,10 @@
-"""A run's networks for other runtimes: a `Model` goes in; a file that was loaded back and gave the same answers comes out."""
+"""Writes a run's networks for other runtimes. Each file is loaded back and has to give the same answers."""
 
 import io
+import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +23,7 @@ NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 class Ensemble(nn.Module):
-    """Pixels 0..255 (B, C, H, W), bytes or floats, in; what both networks say together (B, K) out. It normalises itself."""
+    """What both networks say together, (B, K), of pixels from 0 to 255, (B, C, H, W), bytes or floats. It normalises them itself."""
 
     mean: Tensor
     std: Tensor
@@ -53,8 +55,7 @@ def onnx_file(model: Model, samples: Tensor, folder: Path) -> Checked:
     if missing:
         raise ToolError(f'{", ".join(missing)} not installed, which --to onnx needs: pip install "labelsieve[onnx]"')
     path = folder / "model.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about its parts; what matters is checked below
+    with quiet():
         program = torch.onnx.export(
             ensemble(model),
             (samples[:2],),
@@ -72,14 +73,27 @@ def onnx_file(model: Model, samples: Tensor, folder: Path) -> Checked:
 def torch_export_file(model: Model, samples: Tensor, folder: Path) -> Checked:
     """`model.pt2`: `torch.export.load(FILE).module()(pixels)` gives the probabilities, any batch size; loaded and compared."""
     path = folder / "model.pt2"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         shapes = {"pixels": {0: torch.export.Dim("batch")}}
         content = io.BytesIO()  # torch's own writer ends the whole process where the disk is full
         torch.export.save(torch.export.export(ensemble(model), (samples[:2],), dynamic_shapes=shapes), content)
         path.write_bytes(content.getbuffer())
         loaded = torch.export.load(path).module()
     return _checked(model, samples, path, loaded)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without torch's words about its own parts, such as operators of a torchvision that is not there; answers are checked after."""
+    log = logging.getLogger("torch.onnx")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(before)
 
 
 def ensemble(model: Model) -> Ensemble:

@@ -1,4 +1,4 @@
-"""What a demonstration measured goes in, its page comes out. Every number on it is one that was given."""
+"""The demo's report. Every number on it is one that was measured."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -94,22 +94,15 @@ def headline(data: DemoReport) -> str:
         first, last = data.rows[0], data.rows[-1]
         ends = f"{_capital(first.name)} ends at {percent(first.accuracy_last)} accuracy"
         ends += f", {last.name} at {percent(last.accuracy_last)}" if len(data.rows) > 1 else ""
-        found = "" if last.issue_recall is None else f", and it found {_how_many(last.issue_recall)} wrong labels"
+        found = "" if last.issue_recall is None else f", and it found {percent(last.issue_recall)} of the wrong labels"
         said.append(f"{ends}{found}.")
         if last.issue_precision is not None:
-            said.append(f"On its list, {_how_many(last.issue_precision)} labels really are wrong.")
+            said.append(f"Of the labels on its list, {percent(last.issue_precision)} really are wrong.")
     return " ".join(said)
 
 
 def _capital(name: str) -> str:
     return name[:1].upper() + name[1:]
-
-
-def _how_many(share: float) -> str:
-    """`97 of every 100`; rounding never makes "all" of nearly all, nor "none" of a few."""
-    if share in (0, 1):
-        return "none of the" if share == 0 else "all of the"
-    return f"{min(99, max(1, round(100 * share)))} of every 100"
 
 
 def _facts(data: DemoReport) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""When a run's answers should not be trusted: what it found and wrote about itself go in, sentences come out, gravest first.
+"""Says when not to trust a run, in sentences, the gravest first, from what it found and wrote about itself.
 
 One list for the terminal, the card, the report, estimate.json and Python.
 """
@@ -29,7 +29,7 @@ def cautions(found: Findings, record: Record) -> list[str]:
     said = [words for check in (_collapsed, _near_chance, _unfinished, _plain, _weak) if (words := check(found, record))]
     counts = np.bincount(found.given, minlength=len(found.classes)).tolist()
     late = _share(found.share.share, found.share.low, found.share.high)
-    early = early_cautions(record.estimate, dict(zip(found.classes, counts)))
+    early = early_cautions(None if _confirmed(found, record) else record.estimate, dict(zip(found.classes, counts)))
     # Ids in class folders begin with their class, of which that is told already.
     ids = () if any(map(computed, found.classes)) else formulas(found.columns.get("id", ()), "id")
     return [*said, *late, *early, *map(_sentence, ids)]
@@ -53,13 +53,20 @@ def early_cautions(estimate: Mapping[str, float] | None, counts: Mapping[str, in
 def doubt(low: float, high: float) -> str:
     """Of an estimate made after the warm-up; "" where its interval is narrow, and leaves room for right labels."""
     between = f"{100 * low:.0f} to {100 * high:.0f} %"
-    why = "(few samples, hard classes, or a short warm-up: --set training.warmup=N, in Python warmup=N)"
+    more = "More samples or a longer warm-up help (--set training.warmup=N, in Python warmup=N)"
     if high - low > WIDE:
-        return f"Do not trust the estimate after the warm-up ({between}): the networks knew the classes poorly then {why}."
+        return f"Do not trust the estimate after the warm-up ({between}): the networks hardly knew the classes by then. {more}."
     if low > MOST:  # networks that know nothing contradict labels as surely as those that know better
-        lead = f"After the warm-up most labels looked wrong ({between}): either they are, or the networks"
-        return f"{lead} had learnt hardly anything by then {why}."
+        lead = f"After the warm-up most labels looked wrong ({between})"
+        return f"{lead}. Either they are, or the networks had learnt next to nothing. {more}."
     return ""
+
+
+def _confirmed(found: Findings, record: Record) -> bool:
+    """A finished run whose own estimate is narrow and inside the first one's interval: the first was rough, and right."""
+    end, first = found.share, record.estimate
+    done = record.epochs_done >= record.epochs_planned
+    return bool(first and done and end.high - end.low <= WIDE and first["low"] <= end.share <= first["high"])
 
 
 def write_cautions(folder: RunFolder, found: Findings, record: Record) -> None:

@@ -6,7 +6,6 @@ from an estimate of 78 % wrong labels on, the mixture sees the mean of the last 
 and 0.5.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -32,7 +31,8 @@ from labelsieve.train.build import recipe_for
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
 
 
-PLAIN = "plain epochs go on until the networks know as many labels as are right (mixed ones with --set training.mixed=true)"
+PLAIN = "; first, plain epochs go on until the networks know the labels that are right"
+ROUGH = ". This is a rough first guess; the end of the run has a better one"
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,11 @@ class Decision:
         found = self.estimate
         lead, aside = in_words(found.share, found.low, found.high, 0)
         return (
-            f"{lead} of the labels look wrong ({aside}): "
-            + (self._mixing() if self.mixed else PLAIN)
-            + (f", {self.epochs} epochs" if self.epochs else "")
-            + (f". {poorly}" if (poorly := doubt(found.low, found.high)) else "")
+            f"{lead} of the labels look wrong ({aside})"
+            + (f"; the run takes {self.epochs} epochs" if self.epochs else "")
+            + ("" if self.mixed else PLAIN)
+            + (ROUGH if doubt(found.low, found.high) else "")
         )
-
-    def _mixing(self) -> str:
-        # Rounded down, as "at least" asks for: 99.8 % are not all, and beside them an epoch says "clean over 99 %".
-        least = f", at least {math.floor(100 * self.least_clean + 1e-9)} % taken as clean" if self.least_clean else ""
-        threshold = f"mixture threshold {self.mixture_threshold:g}, memory {self.mixture_memory}"
-        return f"lambda_u {self.lambda_u:g}, {threshold}{least}"
 
 
 def with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
