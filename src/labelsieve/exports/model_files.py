@@ -23,7 +23,7 @@ NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 class Ensemble(nn.Module):
-    """What both networks say together, (B, K), of pixels from 0 to 255, (B, C, H, W), bytes or floats. It normalises them itself."""
+    """What both networks say together, (B, K), of pixels 0..255, (B, C, H, W), bytes or floats. It normalises them itself."""
 
     mean: Tensor
     std: Tensor
@@ -84,7 +84,7 @@ def torch_export_file(model: Model, samples: Tensor, folder: Path) -> Checked:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without torch's words about its own parts, such as operators of a torchvision that is not there; answers are checked after."""
+    """Without what torch says of its own parts, such as operators of a missing torchvision; answers are checked afterwards."""
     log = logging.getLogger("torch.onnx")
     before = log.level
     log.setLevel(logging.ERROR)
