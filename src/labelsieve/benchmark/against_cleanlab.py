@@ -4,8 +4,8 @@ cleanlab gets probabilities from K-fold training of one network with plain cross
 works in a process of its own, so that peak memory is its own. True labels are looked at only after both have answered.
 """
 
+import math
 import os
-import resource
 import threading
 import time
 from collections.abc import Callable
@@ -239,4 +239,8 @@ def peak_mib() -> float:
         for line in status.read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.nan
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -27,6 +27,7 @@ def decisions(
     reviewer: Annotated[str | None, typer.Option(help="Who decided, where the file does not say; default: you.")] = None,
 ) -> None:
     """Show what was decided about RUN's labels, hand it on with --to, or bring decisions in with --from."""
+    from labelsieve.cli.review import login
     from labelsieve.errors import UsageError
     from labelsieve.exports.decisions import export_decisions, import_decisions
     from labelsieve.terminal.console import console
@@ -40,20 +41,11 @@ def decisions(
     if to is not None and out is not None:
         console.print(f"decisions on {export_decisions(run, to, out):,} samples: {out}")
     elif source is not None:
-        new, rows = import_decisions(run, source, reviewer or user(), now())
+        new, rows = import_decisions(run, source, reviewer or login(), now())
         rest = "" if new == rows else "; the rest stood already"
         console.print(f"{source}: {rows:,} decision{'' if rows == 1 else 's'}, {new:,} of them new{rest}")
     else:
         say_decisions(run)
-
-
-def user() -> str:
-    from getpass import getuser
-
-    try:
-        return getuser()
-    except (KeyError, OSError):  # a user id without a name
-        return "someone"
 
 
 def now() -> str:

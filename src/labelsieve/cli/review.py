@@ -70,5 +70,5 @@ def login() -> str:
 
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name
+    except (OSError, KeyError, ImportError):  # a user without a name; on Windows Python then looks for a module that isn't there
         return "reviewer"

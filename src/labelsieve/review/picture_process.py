@@ -59,7 +59,8 @@ class PictureProcess:
 
 
 def _work(pipe: Connection, config: str, given: dict[str, str], classes: tuple[str, ...]) -> None:
-    os.nice(5)  # decisions come first
+    if hasattr(os, "nice"):
+        os.nice(5)  # decisions come first
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the pipe
     try:
         read = encoded_from_arrays(from_yaml(config, "the run's configuration"), given, classes)

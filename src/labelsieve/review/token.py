@@ -10,6 +10,8 @@ import os
 import secrets
 from pathlib import Path
 
+from labelsieve.doors import FLAGS, NOFOLLOW
+
 NAME = "review.secret"
 
 
@@ -34,12 +36,12 @@ def _secret(folder: Path) -> bytes:
     if os.path.lexists(file):
         facts = os.lstat(file)
         kept = file.read_bytes()
-        if facts.st_uid == os.getuid() and not facts.st_mode & 0o077 and len(kept) >= 32:
+        if _is_ours(facts) and len(kept) >= 32:
             return kept
         file.unlink(missing_ok=True)  # others could read or write it, or it was cut short
     # Whole before it has its name: another review that starts now must not take an empty one for the secret.
     made = folder / f"{NAME}.{secrets.token_hex(8)}"
-    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as stream:
+    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FLAGS | NOFOLLOW, 0o600), "wb") as stream:
         stream.write(secrets.token_bytes(32))
     try:
         os.link(made, file)
@@ -50,3 +52,8 @@ def _secret(folder: Path) -> bytes:
     finally:
         made.unlink(missing_ok=True)
     return file.read_bytes()
+
+
+def _is_ours(facts: os.stat_result) -> bool:
+    """Can this user alone read and write it? On Windows, where modes don't tell, the user's own folder keeps others out."""
+    return not hasattr(os, "getuid") or (facts.st_uid == os.getuid() and not facts.st_mode & 0o077)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from labelsieve.disk import flush
+from labelsieve.doors import FLAGS, NOFOLLOW
 from labelsieve.errors import ToolError
 from labelsieve.locks import hold, open_to_hold
 
@@ -48,7 +49,7 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
 def _fresh(draft: Path) -> None:
     """An empty file in the place of a killed process's draft, or of a link: in a folder from elsewhere it may lead anywhere."""
     draft.unlink(missing_ok=True)
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FLAGS | NOFOLLOW, 0o666))
 
 
 def write_bytes(path: Path, content: bytes) -> None:

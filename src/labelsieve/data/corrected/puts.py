@@ -13,6 +13,7 @@ from labelsieve.data.pictures.decode import PictureError
 from labelsieve.errors import ToolError
 
 PART = 2**20
+NO_PRIVILEGE = 1314  # Windows, unless it is in developer mode
 REPLACED = "it was replaced while it was linked"
 Put = Callable[[BinaryIO, str, str], None]
 
@@ -30,7 +31,12 @@ def hardlink(opened: BinaryIO, source: str, target: str) -> None:
 
 
 def symlink(opened: BinaryIO, source: str, target: str) -> None:
-    os.symlink(os.path.abspath(source), target)  # noqa: PTH100, PTH211 - text, for speed
+    try:
+        os.symlink(os.path.abspath(source), target)  # noqa: PTH100, PTH211 - text, for speed
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.EOPNOTSUPP) or getattr(error, "winerror", None) == NO_PRIVILEGE:
+            raise ToolError(f"{target}: no symbolic link can be made here ({error.strerror}); use --copy") from None
+        raise
     _check_same(opened, os.stat(target), target)  # noqa: PTH116
 
 

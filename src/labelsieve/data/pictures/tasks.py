@@ -16,6 +16,7 @@ from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixel
 from labelsieve.data.pictures.fetch import Reference, fetch
 from labelsieve.data.pictures.framing import Frame, framed_file
 from labelsieve.data.pictures.thumbs import DRAFT, as_text, thumb
+from labelsieve.doors import FLAGS
 
 Task = dict[str, Any]
 
@@ -46,7 +47,7 @@ def decode(task: Task) -> list[str | None]:
             answers.append(None)
         except Exception as error:  # whatever one picture does, the others go on
             answers.append(reason(error))
-    handle = os.open(task["file"], os.O_WRONLY)
+    handle = os.open(task["file"], os.O_WRONLY | FLAGS)
     try:
         if os.fstat(handle).st_size == task["bytes"]:  # else the cache was finished by somebody else meanwhile
             _write(handle, block, task["offset"] + task["first"] * block[0].nbytes)
