@@ -22,9 +22,9 @@ from labelsieve.methods.parts.small_loss import MixtureCleaner
 from labelsieve.results.tail import tail
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.going import going
 from labelsieve.terminal.new_file import check_new
-from labelsieve.train.loop import Run
+from labelsieve.terminal.training import opened
+from labelsieve.train.run import Run
 from studies.known import check_every_row, held_pictures
 
 
@@ -79,7 +79,7 @@ def main(
     check_new("--table", table)
     config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     check_every_row(config)
-    run = going(out, config, resume=True)
+    run = opened(out, config, resume=True)
     if run.epoch >= run.parts.recipe.epochs:
         raise ToolError(f"{out}: this run is done, so no epoch is left to train; name another --out")
     found = bounded(run, table)

@@ -33,10 +33,11 @@ from labelsieve.runs.held import held
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration
 from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.going import going
-from labelsieve.terminal.progress import Stopper, follow
-from labelsieve.train.restore import start_at
+from labelsieve.terminal.progress import show_epochs
+from labelsieve.terminal.training import opened
+from labelsieve.train.restore import start_from_state
 from labelsieve.train.run import Run, state_of
+from labelsieve.train.stop import Stopper
 
 UNCHANGED, TRUNK, TABLE = "as-it-is", "trunk", "branches.csv"
 # column -> where a line of metrics.jsonl has it, one number or one for each network, and how many decimals it is given
@@ -120,7 +121,7 @@ def trained(run: Run, epoch: int | None, name: str, clock: Clock) -> bool:
     """Train to the epoch, or to the run's end; False where time was over before. A signal ends the command with its exit code."""
     stopper = StopAt(run, epoch, clock)
     if not run.done and (epoch is None or run.epoch < epoch):
-        follow(run, stopper, name)
+        show_epochs(run, stopper, name)
     if stopper.signal is not None:
         console.print(f"stopped after epoch {run.epoch} of {name}; give the command again to go on")
         raise typer.Exit(stopper.exit_code)
@@ -129,7 +130,7 @@ def trained(run: Run, epoch: int | None, name: str, clock: Clock) -> bool:
 
 def trunk_at(place: Path, config: Config, at: int, begun: bool) -> Run:
     """The common run, where it stands. `begun`: branches have parted from it already."""
-    run = going(place, config, resume=True)
+    run = opened(place, config, resume=True)
     check_some_wrong(run.rows)
     if run.epoch > at or (begun and run.epoch < at):
         raise UsageError(
@@ -141,22 +142,22 @@ def trunk_at(place: Path, config: Config, at: int, begun: bool) -> Run:
 
 def grown(place: Path, branch: Branch, trunk: Config, state: Checkpoint, timings: list[dict[str, Any]]) -> Run:
     """The branch's run: where it was left, or where the common run stands. One that cannot stand there leaves no folder."""
-    run = going(place / branch.name, branch.config, resume=True)
+    run = opened(place / branch.name, branch.config, resume=True)
     if run.epoch == 0:
         try:
             _check_judge(branch.config, trunk, state)
             early = RunFolder(place / TRUNK).early_losses
             if early.is_file():  # written at the end of the warm-up, which no branch sees again
-                atomic.write_bytes(run.folder.early_losses, early.read_bytes())
-            start_at(run, state, timings)
+                atomic.write_bytes(run.home.early_losses, early.read_bytes())
+            start_from_state(run, state, timings)
         except (KeyError, RuntimeError, ValueError) as error:
-            run.folder.discard()
+            run.home.discard()
             raise ToolError(
-                f"{run.folder.path}: it cannot go on from the common run ({type(error).__name__}), for it would have been "
+                f"{run.home.path}: it cannot go on from the common run ({type(error).__name__}), for it would have been "
                 f"another one from the start; such a setting is none for --branch: train it by itself"
             ) from None
         except ToolError:
-            run.folder.discard()
+            run.home.discard()
             raise
     return run
 

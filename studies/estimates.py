@@ -17,7 +17,7 @@ from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.train.build import parts_for
 from labelsieve.train.decide import lambda_by
-from labelsieve.train.loop import settled
+from labelsieve.train.start import settled
 
 NOISES = ["none", "sym:0.05", "sym:0.2", "sym:0.4", "sym:0.6", "sym:0.8", "pair:0.2", "pair:0.4"]
 

@@ -28,10 +28,10 @@ from labelsieve.methods.stages import weak_features
 from labelsieve.runs import atomic
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.going import going
 from labelsieve.terminal.new_file import check_new
 from labelsieve.terminal.progress import line
-from labelsieve.train.loop import drive
+from labelsieve.terminal.training import opened
+from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
 from studies.known import check_every_row
 from studies.ranking import head
@@ -183,14 +183,14 @@ def main(
     judges = chosen(judge or ())
     config: Config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     check_every_row(config)
-    run = going(out, config, resume=True)
+    run = opened(out, config, resume=True)
     first = max(run.epoch, run.parts.recipe.warmup) + 1
     if run.done:
         raise UsageError(f"{out}: this run is done, so no judge can learn beside it; name another --out")
     if until < first:
         raise UsageError(f"--until {until}: the next epoch that judges can learn from is {first}; stop after that one or later")
     study = Study(run, table, judges)
-    for step in drive(run, stop=lambda: run.epoch >= until, watch=study.watch):
+    for step in each_epoch(run, stop=lambda: run.epoch >= until, watch=study.watch):
         console.print(line(step))
     console.print("AUC     against the teacher, right of the first tenth, judge; mean of the last epochs")
     for name, value, gain, tenth in study.table():

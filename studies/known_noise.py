@@ -29,8 +29,9 @@ from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs import atomic
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
+from labelsieve.train.start import start
 from studies.known import check_every_row, check_same
 from studies.scores_study import Trail, Watch, write_arrays
 
@@ -66,12 +67,12 @@ def measured(run: Run, noted: Noted, cpu_seconds: float) -> dict[str, Any]:
     if noted.warm:
         found = estimate_noise(noted.warm)
         facts["estimate"] = {"share": found.share, "low": found.low, "high": found.high, "by_class": list(found.by_class)}
-    return facts | (ranked(run, wrong) if run.folder.issues.exists() else {})
+    return facts | (ranked(run, wrong) if run.home.issues.exists() else {})
 
 
 def ranked(run: Run, wrong: np.ndarray) -> dict[str, Any]:
     """How issues.csv ranks the wrong labels, and how many it flags."""
-    issues = read_issues(run.folder.issues)
+    issues = read_issues(run.home.issues)
     place = {name: row for row, name in enumerate(issues["id"])}
     order = np.array([place[name] for name in run.rows.data.ids])
     flagged = np.array(issues["is_label_issue"], dtype=bool)
@@ -83,9 +84,9 @@ def trained(config: Config, trail: Path | None, evidence: Path | None) -> dict[s
     """Train in a folder that is not kept; the facts, with the arrays written where they are wanted."""
     with tempfile.TemporaryDirectory() as folder:
         began, started = time.process_time(), time.perf_counter()
-        run = begin(Path(folder) / "run", config)
+        run = start(Path(folder) / "run", config)
         noted = Noted(run, time.process_time)
-        for _ in drive(run, watch=noted):
+        for _ in each_epoch(run, watch=noted):
             pass
         facts = measured(run, noted, time.process_time() - began) | {"seconds": time.perf_counter() - started}
     if trail is not None:

@@ -31,7 +31,9 @@ from labelsieve.runs.rounds import based_on
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
-from labelsieve.train.loop import Run, begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.run import Run
+from labelsieve.train.start import start
 
 WHO = "script"
 HEADS = {"left_suggested": "left, suggestions followed", "accuracy": "accuracy, %"}
@@ -77,17 +79,17 @@ def compare(config: Config, plans: Sequence[Sequence[int]], where: Path, say: Ca
 def followed(first: Run, plan: Sequence[int], where: Path) -> Run:
     """The run that was trained on all decisions of the plan."""
     where.mkdir(parents=True)
-    shutil.copytree(first.folder.path, where / "1", ignore=shutil.ignore_patterns("checkpoint"))
+    shutil.copytree(first.home.path, where / "1", ignore=shutil.ignore_patterns("checkpoint"))
     run = replace(first, folder=RunFolder(where / "1"))
     for number, count in enumerate(plan, 2):
         review(run, count)
-        run = trained(where / str(number), based_on(run.config, run.folder.path))
+        run = trained(where / str(number), based_on(run.config, run.home.path))
     return run
 
 
 def trained(path: Path, config: Config) -> Run:
-    run = begin(path, config)
-    for _ in drive(run):
+    run = start(path, config)
+    for _ in each_epoch(run):
         pass
     return run
 
@@ -97,18 +99,18 @@ def review(run: Run, count: int) -> None:
     data, truth = run.rows.data, run.rows.truth
     assert truth is not None
     true = dict(zip(data.ids, (data.classes[k] for k in truth.labels.tolist())))
-    open_rows = [row for row in run.folder.read_issues() if not row["decided"]][:count]
+    open_rows = [row for row in run.home.read_issues() if not row["decided"]][:count]
     log = []
     for number, row in enumerate(open_rows):
         label = true[row["id"]]
         action = KEEP if label == row["given_label"] else ACCEPT if label == row["suggested_label"] else RELABEL
         log.append(Decision(f"{number}", row["id"], action, label, WHO, "", float(row["label_score"])))
-    DecisionLog(run.folder.path).append(log)
+    DecisionLog(run.home.path).append(log)
 
 
 def outcome(first: Run, last: Run, plan: str, trainings: int, seconds: float) -> Outcome:
     wrong, left = wrong_of(first), wrong_of(last)
-    found = read_findings(last.folder)
+    found = read_findings(last.home)
     true = dict(zip(last.rows.data.ids, _true_names(last)))
     said = verdicts(found.columns, found.classes, sure_corrections(found))
     accuracies = [record["accuracy"]["both"] for record in last.metrics if "accuracy" in record]

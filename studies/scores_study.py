@@ -156,7 +156,8 @@ def trained(path: Path, data: str, noise: str, seed: int, limit: int | None, set
     import time
 
     from labelsieve.config.resolve import resolve
-    from labelsieve.train.loop import begin, drive
+    from labelsieve.train.loop import each_epoch
+    from labelsieve.train.start import start
 
     made = {"data": data.partition(":")[0], "noise": noise, "seed": seed, "limit": limit, "settings": list(settings)}
     if not path.exists():
@@ -164,10 +165,10 @@ def trained(path: Path, data: str, noise: str, seed: int, limit: int | None, set
         with tempfile.TemporaryDirectory() as folder:
             config = resolve(data, options=options, settings=settings)
             check_every_row(config)
-            run = begin(Path(folder) / "run", config)
+            run = start(Path(folder) / "run", config)
             check_some_wrong(run.rows)
             watch = Watch(run, time.perf_counter)
-            for _ in drive(run, watch=watch):
+            for _ in each_epoch(run, watch=watch):
                 pass
         write_arrays(path, vars(watch.trail()) | {"made": np.array(json.dumps(made))})
     arrays = read_npz(path)

@@ -15,6 +15,7 @@ from labelsieve import NoisyLabelClassifier, find_label_issues
 from labelsieve.api.labels import BadInput
 from labelsieve.errors import UsageError
 from labelsieve.train import loop as train
+from labelsieve.train import start
 
 
 def quick(**told: Any) -> NoisyLabelClassifier:
@@ -29,7 +30,7 @@ def test_an_interrupted_fit_leaves_the_earlier_one_whole(monkeypatch: pytest.Mon
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labelsieve.api.classifier.train_in_memory", interrupted)
+    monkeypatch.setattr("labelsieve.api.classifier.each_epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(vectors[:, :3], given > 0)
     assert model.n_features_in_ == 6 and (model.predict(vectors) == before).all()
@@ -155,9 +156,9 @@ def test_the_command_line_says_that_a_fits_data_are_in_no_file(tmp_path: Path) -
     images, labels = stripes(16)
     quick(epochs=1, run_dir=tmp_path / "run").fit(images, labels)
     with pytest.raises(UsageError, match="the same fit with the same run_dir"):
-        train.take_up(tmp_path / "run")
+        start.resume(tmp_path / "run")
     np.savez(tmp_path / "mine.npz", images=images, labels=labels)
-    assert train.take_up(tmp_path / "run", source=f"arrays:{tmp_path / 'mine.npz'}").done
+    assert start.resume(tmp_path / "run", source=f"arrays:{tmp_path / 'mine.npz'}").done
 
 
 def test_a_label_that_is_suggested_itself_is_not_called_another() -> None:

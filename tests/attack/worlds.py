@@ -199,12 +199,13 @@ def next_round() -> None:
 
 def half_run() -> None:
     """A run that was killed after its first epoch."""
-    from labelsieve.train.loop import begin, drive
+    from labelsieve.train.loop import each_epoch
+    from labelsieve.train.start import start
     from runs.tiny import tiny_config
 
     source = arrays_file(Path("stripes.npz"))
-    run = begin(Path("run"), tiny_config(source))
-    list(drive(run, stop=lambda: run.epoch == 1))
+    run = start(Path("run"), tiny_config(source))
+    list(each_epoch(run, stop=lambda: run.epoch == 1))
 
 
 WORLDS: dict[str, Callable[[], None]] = {

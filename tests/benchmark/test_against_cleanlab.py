@@ -26,7 +26,7 @@ from labelsieve.benchmark.known import wrong_labels
 from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
 from labelsieve.runs.rows import rows_for
-from labelsieve.train.loop import begin
+from labelsieve.train.start import start
 from runs.tiny import arrays_file, tiny_config
 
 
@@ -69,7 +69,7 @@ def test_both_rank_every_row(config: Config) -> None:
 
 
 def test_a_budget_ends_training_early_but_not_without_a_division(config: Config, tmp_path: Path) -> None:
-    run = begin(tmp_path / "run", config)
+    run = start(tmp_path / "run", config)
     ticks = iter(range(10, 1000, 10))
     last = last_division(run, 15.0, lambda: float(next(ticks)))
     assert last.phase == "final" and last.index == 1 < run.parts.recipe.epochs and len(last.by_prototype) == 2

@@ -79,11 +79,12 @@ def test_a_run_folder_is_not_measured_on(trained: Path, shell: Shell) -> None:
 
 def test_the_written_configuration_reproduces_the_run(tmp_path: Path, shell: Shell, pictures: Path) -> None:
     from labelsieve.runs.folder import RunFolder
-    from labelsieve.train.loop import begin, drive
+    from labelsieve.train.loop import each_epoch
+    from labelsieve.train.start import start
 
     first = tmp_path / "first"
     assert shell("train", pictures, "--out", first, *QUICK, "--size", 10, "--classes", "dog,cow,cat", "--no-mirror").code == 0
-    for _ in drive(begin(tmp_path / "again", RunFolder.open(first).read_config())):
+    for _ in each_epoch(start(tmp_path / "again", RunFolder.open(first).read_config())):
         pass
     assert (tmp_path / "again" / "model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
     facts = json.loads((first / "model.json").read_text())

@@ -126,12 +126,13 @@ def test_pictures_that_changed_between_two_runs_are_named(tmp_path: Path, shell:
 
 def test_pictures_deleted_while_a_run_goes_on_do_not_matter(tmp_path: Path, shell: Shell, animals: Path) -> None:
     from labelsieve.config.resolve import resolve
-    from labelsieve.train.loop import begin, drive
+    from labelsieve.train.loop import each_epoch
+    from labelsieve.train.start import start
 
     settings = {"training.epochs": 2, "device": "cpu", "cleaning.dim": 8, "pictures.workers": 1}
-    run = begin(tmp_path / "run", resolve(f"pictures:{animals}", options=settings))
+    run = start(tmp_path / "run", resolve(f"pictures:{animals}", options=settings))
     shutil.rmtree(animals)
-    for _ in drive(run):
+    for _ in each_epoch(run):
         pass
     assert run.done and (tmp_path / "run" / "issues.csv").exists()
 

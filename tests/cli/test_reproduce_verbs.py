@@ -17,8 +17,9 @@ from labelsieve.cli import planning
 from labelsieve.data.npz import read_npz
 from labelsieve.reproduce import paper, speed
 from labelsieve.reproduce.speed import H200
-from labelsieve.terminal.progress import Stopper
-from labelsieve.train.loop import Progress, Run, drive
+from labelsieve.train.loop import Progress, each_epoch
+from labelsieve.train.run import Run
+from labelsieve.train.stop import Stopper
 from reproduce.tiny_sweep import table
 from runs.tiny import arrays_file, pictures, tiny_config, whole
 
@@ -63,12 +64,12 @@ def test_a_signal_in_a_runs_last_moments_stops_the_sweep(
     """The run that it finds is done; the next one would begin and nobody would hear of the signal any more."""
 
     def signalled(run: Run, stop: Stopper) -> Iterator[Progress]:
-        for step in drive(run, stop):
+        for step in each_epoch(run, stop):
             if run.done:
                 os.kill(os.getpid(), signal.SIGTERM)
             yield step
 
-    monkeypatch.setattr("labelsieve.terminal.progress.drive", signalled)
+    monkeypatch.setattr("labelsieve.terminal.progress.each_epoch", signalled)
     command = ("reproduce", "tiny", "--seeds", 1, "--out", tmp_path / "sweep", "--data", source, "--epochs", 2)
     first = shell(*command)
     assert first.code == 128 + signal.SIGTERM and "the same command goes on" in first.out, first.err

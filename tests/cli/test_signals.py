@@ -108,7 +108,7 @@ def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(
     monkeypatch.setattr(progress, "drive", pressed_twice)
     answer = shell("train", larger, "--out", run, *TINY, *EPOCHS)
     assert answer.code == 130 and "stopping after this epoch; press Ctrl-C again to stop at once" in answer.out
-    assert answer.err == f"stopped at once; go on from the last checkpoint with:\n  labelsieve resume {run}\n"
+    assert answer.err == f"stopped at once; resume from the last checkpoint with:\n  labelsieve resume {run}\n"
     monkeypatch.undo()
     assert shell("resume", run).code == 0
 

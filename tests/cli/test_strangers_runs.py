@@ -16,7 +16,8 @@ from labelsieve.errors import ToolError
 from labelsieve.review.opening import open_review
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import decisions_in
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 from runs.reviewed import decide
 from runs.tiny import tiny_config
 
@@ -43,8 +44,8 @@ def run(tmp_path: Path, finished: Path) -> Path:
 @pytest.fixture
 def stopped(tmp_path: Path, source: str) -> Path:
     """After its first epoch, so that `resume` has something to do."""
-    begun = begin(tmp_path / "run", tiny_config(source))
-    next(iter(drive(begun, stop=lambda: True)))
+    begun = start(tmp_path / "run", tiny_config(source))
+    next(iter(each_epoch(begun, stop=lambda: True)))
     return begun.folder.path
 
 
@@ -154,7 +155,7 @@ def test_a_folder_of_a_link_is_not_begun_in(tmp_path: Path, source: str) -> None
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "checkpoint").symlink_to(tmp_path / "private")
     with pytest.raises(ToolError, match="it exists and is not a run"):
-        begin(tmp_path / "run", tiny_config(source))
+        start(tmp_path / "run", tiny_config(source))
     assert not list((tmp_path / "private").iterdir())
 
 
@@ -171,7 +172,7 @@ def test_nothing_is_cleared_away_before_the_run_is_known_to_go_on(stopped: Path,
     assert "not the data this run began with" in shell("resume", stopped).err
     assert all(draft.exists() for draft in (*drafts, older))
     (stopped / "config.yaml").write_text(text)
-    take_up(stopped)
+    resume(stopped)
     assert not any(draft.exists() for draft in (*drafts, older))
 
 

@@ -21,8 +21,8 @@ from labelsieve.config.presets import PRESETS
 from labelsieve.config.schema import dotted_keys
 from labelsieve.data.sources import FORMS
 from labelsieve.runs import environment
-from labelsieve.terminal import going
-from labelsieve.train import loop as train
+from labelsieve.terminal import training
+from labelsieve.train import start
 from labelsieve.train.run import Run
 from labelsieve.version import __version__
 from runs.tiny import FILES, SETTINGS, arrays_file, contents, pictures
@@ -248,8 +248,8 @@ def test_a_time_limit_counts_from_the_command_on(
         return opened
 
     monkeypatch.setattr(time, "monotonic", lambda: clock() + late[0])
-    monkeypatch.setattr(going, "begin", slow(going.begin))
-    monkeypatch.setattr(train, "take_up", slow(train.take_up))
+    monkeypatch.setattr(training, "start", slow(training.start))
+    monkeypatch.setattr(start, "resume", slow(start.resume))
     run = tmp_path / "run"
     more = (*TINY, "--set", "training.epochs=3", "--time-limit", "50s")
     assert "stopped after epoch 1 of 3" in shell("train", source, "--out", run, *more).out

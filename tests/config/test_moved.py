@@ -20,7 +20,8 @@ from labelsieve.predict.evaluate import evaluate_model
 from labelsieve.results.reporting import run_report
 from labelsieve.review.opening import open_review
 from labelsieve.runs.folder import RunFolder
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 from runs.made_runs import as_advised
 from runs.tiny import contents, tiny_config
 
@@ -43,11 +44,11 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = tiny_config(f"pictures:{table}", pictures__cache_dir=str(top / "cache"), **named)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pool, "FEW", 10**6)
-        run = begin(top / "rests", config)
-        for _ in drive(run, stop=lambda: run.epoch >= 1):
+        run = start(top / "rests", config)
+        for _ in each_epoch(run, stop=lambda: run.epoch >= 1):
             pass
         shutil.copytree(top / "rests", top / "done")
-        for _ in drive(take_up(top / "done")):
+        for _ in each_epoch(resume(top / "done")):
             pass
     return top
 
@@ -71,8 +72,8 @@ def test_a_report_shows_the_pictures(before: Path, moved: str) -> None:
 def test_a_run_is_resumed_and_ends_as_it_would_have(before: Path, moved: str, tmp_path: Path) -> None:
     shutil.copytree(before / "rests", tmp_path / "run")
     with pytest.raises(ToolError, match=r"no longer there; say where they are now with --data"):
-        take_up(tmp_path / "run")
-    for _ in drive(take_up(tmp_path / "run", source=moved)):
+        resume(tmp_path / "run")
+    for _ in each_epoch(resume(tmp_path / "run", source=moved)):
         pass
     assert contents(tmp_path / "run") == contents(before / "done")
 

@@ -20,7 +20,8 @@ from labelsieve.reproduce.curves import agreement_lines, auc_lines
 from labelsieve.reproduce.drawings import lines_figure, save
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 from runs.tiny import arrays_file, contents, tiny_config, to_the_end, whole
 
 
@@ -68,9 +69,9 @@ def test_it_divides_and_a_resumed_run_ends_the_same(tmp_path: Path, source: str)
     unbroken = whole(tmp_path / "unbroken", config)
     assert [line["phase"] for line in unbroken.metrics] == ["warm-up", *["prototypes"] * 3, "final"]
     assert len(unbroken.metrics[-1]["auc_prototype"]) == 2 and "prototypes" not in unbroken.metrics[-2]["accuracy"]
-    for progress in drive(begin(tmp_path / "stopped", config), lambda: True):
+    for progress in each_epoch(start(tmp_path / "stopped", config), lambda: True):
         assert progress.epoch == 1
-    for progress in drive(take_up(tmp_path / "stopped"), lambda: True):
+    for progress in each_epoch(resume(tmp_path / "stopped"), lambda: True):
         assert progress.epoch == 2
     to_the_end(tmp_path / "stopped")
     assert contents(tmp_path / "stopped") == contents(tmp_path / "unbroken")
@@ -101,8 +102,8 @@ def test_what_it_draws_from_torch_is_drawn_again(tmp_path: Path, source: str, ma
     whole(tmp_path / "one", config)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(2)
-    for begun in (begin(tmp_path / "two", config), None):
-        for _ in drive(begun or take_up(tmp_path / "two"), lambda: True):
+    for begun in (start(tmp_path / "two", config), None):
+        for _ in each_epoch(begun or resume(tmp_path / "two"), lambda: True):
             torch.manual_seed(3)
     to_the_end(tmp_path / "two")
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
@@ -112,7 +113,7 @@ def test_it_goes_on_from_a_slim_checkpoint(tmp_path: Path, source: str) -> None:
     register_cleaner("nearest", lambda seed: Nearest())
     config = tiny_config(source, cleaner="nearest", training__epochs=3, output__slim_checkpoint=True)
     stops = iter((False, True))
-    for _ in drive(begin(tmp_path / "run", config), lambda: next(stops)):
+    for _ in each_epoch(start(tmp_path / "run", config), lambda: next(stops)):
         pass
     shutil.rmtree(tmp_path / "run" / "checkpoint")
     run = to_the_end(tmp_path / "run")
@@ -145,12 +146,12 @@ def test_figures_show_it_by_its_name(tmp_path: Path, source: str) -> None:
 def test_what_others_do_with_such_a_run(tmp_path: Path, source: str) -> None:
     """Whoever has not registered it can read the run, and is told why it cannot go on."""
     register_cleaner("nearest", lambda seed: Nearest())
-    for _ in drive(begin(tmp_path / "run", tiny_config(source, cleaner="nearest")), lambda: True):
+    for _ in each_epoch(start(tmp_path / "run", tiny_config(source, cleaner="nearest")), lambda: True):
         pass
     own_cleaners.REGISTERED.clear()
     assert RunFolder.open(tmp_path / "run").read_config().cleaner == "nearest"
     with pytest.raises(UsageError, match='cleaner "nearest" is not known.*register_cleaner'):
-        take_up(str(tmp_path / "run"))  # a text will do
+        resume(str(tmp_path / "run"))  # a text will do
 
 
 def test_one_made_of_ours_is_taken_as_it_is(tmp_path: Path, source: str) -> None:

@@ -10,7 +10,8 @@ from labelsieve.config.schema import override
 from labelsieve.errors import UsageError
 from labelsieve.issues.reading import read_issues
 from labelsieve.train.build import recipe_for
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 
 
 def test_large_sets_train_plainly_and_small_ones_go_on_mixed() -> None:
@@ -42,9 +43,9 @@ def test_prototypes_that_learn_once_at_the_end_have_the_ruled_rate() -> None:
 def test_a_quick_run_ranks_labels(tmp_path: Path, batch: int, epochs: int) -> None:
     settings = ["training.quick=true", f"training.warmup_batch={batch}", "device=cpu"]
     config = resolve("digits", options={"data.noise": "sym:0.3", "data.limit": 220}, settings=settings)
-    run = begin(tmp_path / "run", config)
+    run = start(tmp_path / "run", config)
     assert any("quick" in choice for choice in run.choices)
-    for _ in drive(run):
+    for _ in each_epoch(run):
         pass
     assert run.done and run.epoch == epochs
     assert run.rows.truth is not None

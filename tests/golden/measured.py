@@ -21,7 +21,8 @@ from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.engine.fast import Speed
 from labelsieve.train import build as assemble
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 from runs.tiny import arrays_file, pictures, tiny_config
 
 FILE = Path(__file__).with_name("golden.json")
@@ -59,12 +60,12 @@ def recorded() -> Iterator[None]:
 
 def trained(config: Config, folder: Path, pause: int | None = None) -> dict[str, Any]:
     """The numbers of a run; with `pause`, of one that was stopped after so many epochs and resumed."""
-    run = begin(folder, config)
+    run = start(folder, config)
     if pause is not None:
-        for _ in drive(run, stop=lambda: run.epoch >= pause):
+        for _ in each_epoch(run, stop=lambda: run.epoch >= pause):
             pass
-        run = take_up(folder)
-    for _ in drive(run):
+        run = resume(folder)
+    for _ in each_epoch(run):
         pass
     return numbers(folder, networks=1 if config.method == "ce" else 2)
 

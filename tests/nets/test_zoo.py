@@ -30,16 +30,17 @@ def test_a_zoo_network_trains_in_a_run_and_is_loaded_again(timm: ModuleType, tmp
 
     from labelsieve.config.resolve import resolve
     from labelsieve.predict.model import load_model
-    from labelsieve.train.loop import begin, drive
+    from labelsieve.train.loop import each_epoch
+    from labelsieve.train.start import start
 
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "a.npz", images=rng.integers(0, 255, (16, 32, 32), dtype=np.uint8), labels=np.arange(16) % 2)
     weights = tmp_path / "w.pt"
     torch.save(timm.create_model("test_efficientnet", num_classes=3).state_dict(), weights)
     settings = {"network": "timm:test_efficientnet", "training.epochs": 1, "device": "cpu", "pretrained": str(weights)}
-    run = begin(tmp_path / "run", resolve(f"arrays:{tmp_path / 'a.npz'}", options=settings))
+    run = start(tmp_path / "run", resolve(f"arrays:{tmp_path / 'a.npz'}", options=settings))
     assert any("the classifier is new" in choice for choice in run.choices)
-    for _ in drive(run):
+    for _ in each_epoch(run):
         pass
     model = load_model(tmp_path / "run", torch.device("cpu"))
     assert model.probabilities(torch.zeros(2, 1, 32, 32, dtype=torch.uint8)).shape == (2, 2)

@@ -13,7 +13,7 @@ from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Cell, chosen
 from labelsieve.reproduce.paper import TABLES
 from labelsieve.reproduce.tasks import Places, Settings, lacks, tasks_for
-from labelsieve.terminal import going
+from labelsieve.terminal import training
 
 DATA = {name: f"{name}:/data/{name}" for name in ("cifar10", "cifar100", "clothing1m", "webvision", "fashion-mnist")}
 PLACES = Places(DATA, pretrained="/weights")
@@ -84,8 +84,8 @@ def test_the_command_of_a_task_gives_its_configuration(
     name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen: list[Config] = []
-    monkeypatch.setattr(going, "going", lambda out, config, resume: seen.append(config))
-    monkeypatch.setattr(going, "finish", lambda run, limit, began: None)
+    monkeypatch.setattr(training, "opened", lambda out, config, resume: seen.append(config))
+    monkeypatch.setattr(training, "show_training", lambda run, limit, began: None)
     tasks = tasks_for(TABLES[name]().jobs[:6], [2], settings, PLACES, tmp_path)
     for task in tasks:
         monkeypatch.setattr(sys, "argv", shlex.split(task.command()))

@@ -18,7 +18,8 @@ from labelsieve.reproduce import warm_ups
 from labelsieve.reproduce.sweep import check, open_sweep, read_sweep, work
 from labelsieve.reproduce.tasks import Settings
 from labelsieve.runs.held import held
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from labelsieve.version import __version__
 from reproduce.tiny_sweep import CLEANERS, EPOCHS, sweep, tasks, trained
 from runs.tiny import arrays_file, contents, whole
@@ -135,7 +136,7 @@ def test_a_run_in_training_elsewhere_fails_in_words_and_the_others_go_on(tmp_pat
     """Somebody resumes a cell by hand, without the sweep's lock."""
     out, said = tmp_path / "sweep", []
     first, second = tasks(source, out, cleaners=["gmm-agn", "gmm-awr"])
-    elsewhere = drive(begin(first.folder.path, first.config))
+    elsewhere = each_epoch(start(first.folder.path, first.config))
     next(elsewhere)
     report = work(open_sweep(out, Settings()), [first, second], trained(said))
     assert "another process is training this run" in report.failed[first.name] and report.done == [second.name]

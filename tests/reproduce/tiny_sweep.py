@@ -8,7 +8,8 @@ from typing import Any
 from labelsieve.reproduce.cells import Cell, Job, Table
 from labelsieve.reproduce.sweep import Report, open_sweep, work
 from labelsieve.reproduce.tasks import Places, Settings, Task, tasks_for
-from labelsieve.train.loop import Progress, Run, drive
+from labelsieve.train.loop import Progress, each_epoch
+from labelsieve.train.run import Run
 from runs.tiny import SETTINGS
 
 CLEANERS = ("ce", "gmm-agn", "cpc-awr")
@@ -37,7 +38,7 @@ def trained(said: list[str]) -> Callable[[Task, Run, Callable[[Progress], None]]
     """Train to the end, noting each epoch that was really trained."""
 
     def train(task: Task, run: Run, after: Callable[[Progress], None]) -> bool:
-        for step in drive(run):
+        for step in each_epoch(run):
             after(step)
             if step.record["phase"] != "final":
                 said.append(f"{task.name} {step.epoch}")

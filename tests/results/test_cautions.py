@@ -18,7 +18,8 @@ from labelsieve.results.cautions import cautions
 from labelsieve.results.reporting import run_report
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 from runs.tiny import tiny_config
 
 
@@ -123,8 +124,8 @@ def test_many_small_classes_are_counted() -> None:
 
 def test_one_list_is_in_the_card_the_report_and_estimate_json(tmp_path: Path, source: str) -> None:
     """Lambda_u is left open, so that a run of 48 pictures makes an estimate, and a poor one."""
-    run = begin(tmp_path / "run", tiny_config(source, training__lambda_u=None))
-    steps = drive(run)
+    run = start(tmp_path / "run", tiny_config(source, training__lambda_u=None))
+    steps = each_epoch(run)
     next(steps), next(steps)  # the warm-up, and the epoch before which the noise is estimated
     early = json.loads(run.folder.estimate.read_text())["cautions"]
     assert [step.record["phase"] for step in steps][-1] == "final"
@@ -136,5 +137,5 @@ def test_one_list_is_in_the_card_the_report_and_estimate_json(tmp_path: Path, so
     assert json.loads(folder.estimate.read_text())["cautions"] == said
     text, page = folder.card.read_text(), run_page(run_report(folder.path)[0])
     assert all(f"- {plain(words)}\n" in text and html.escape(words) in page for words in said)
-    take_up(folder.path)
+    resume(folder.path)
     assert json.loads(folder.estimate.read_text())["cautions"] == said

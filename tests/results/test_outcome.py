@@ -16,7 +16,7 @@ from labelsieve.predict.model import load_model
 from labelsieve.results.early import read_early_losses
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows, rows_for
-from labelsieve.train import loop as train
+from labelsieve.train.start import resume, start
 from runs.tiny import FILES, arrays_file, contents, tiny_config, whole
 
 
@@ -108,7 +108,7 @@ def test_true_labels_reach_nothing_that_trains_or_cleans(
         order = torch.randperm(len(rows.data), generator=torch.Generator().manual_seed(5))
         return replace(rows, truth=Truth(rows.truth.labels[order]))
 
-    monkeypatch.setattr(train, "rows_for", shuffled)
+    monkeypatch.setattr("labelsieve.train.start.rows_for", shuffled)
     whole(tmp_path / "run", tiny_config(source))
     told, other = contents(finished), contents(tmp_path / "run")
     differing = {name for name in told if told[name] != other[name]}
@@ -122,5 +122,5 @@ def test_true_labels_reach_nothing_that_trains_or_cleans(
 
 @pytest.mark.parametrize("seed", [10**15, 2**63 - 1])
 def test_every_allowed_seed_can_begin(tmp_path: Path, source: str, seed: int) -> None:
-    run = train.begin(tmp_path / "run", tiny_config(source, seed=seed))
-    assert train.take_up(run.folder.path).config.seed == seed
+    run = start(tmp_path / "run", tiny_config(source, seed=seed))
+    assert resume(run.home.path).config.seed == seed

@@ -6,7 +6,9 @@ from labelsieve.decisions.decision import LABELLING, Decision
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import based_on
-from labelsieve.train.loop import Run, begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.run import Run
+from labelsieve.train.start import start
 
 Answers = dict[str, tuple[str, str | None]]
 
@@ -26,7 +28,7 @@ def decide(run: Path, answers: Answers, who: str = "ada", seen: int | None = Non
 
 def next_run(parent: Path, path: Path) -> Run:
     """The next round with the same settings, trained to its end."""
-    run = begin(path, based_on(RunFolder.open(parent).read_config(), parent))
-    for _ in drive(run):
+    run = start(path, based_on(RunFolder.open(parent).read_config(), parent))
+    for _ in each_epoch(run):
         pass
     return run

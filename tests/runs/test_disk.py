@@ -10,7 +10,7 @@ import pytest
 from labelsieve.errors import ToolError
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
-from labelsieve.train.loop import begin
+from labelsieve.train.start import start
 from runs.file_limit import files_at_most
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
@@ -54,7 +54,7 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing(
 def test_a_real_limit_on_file_size_is_said_in_words(tmp_path: Path, source: str) -> None:
     """The kernel refuses, not a stand-in: tensors are larger than the limit, the configuration is not."""
     with files_at_most(20_000), pytest.raises(ToolError, match=r"File too large.*free some space"):
-        begin(tmp_path / "run", tiny_config(source))
+        start(tmp_path / "run", tiny_config(source))
     assert not (tmp_path / "run").exists()
 
 
@@ -70,7 +70,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, source: str, place: str)
     (tmp_path / "file").write_text("dear")
     path = PLACES[place](tmp_path)
     with pytest.raises(ToolError, match=r"could not be written.*choose another with --out") as error:
-        begin(path, tiny_config(source))
+        start(path, tiny_config(source))
     assert str(path) in str(error.value)
     assert [found.name for found in tmp_path.iterdir()] == ["file"]
 
@@ -82,7 +82,7 @@ def test_a_read_only_place(tmp_path: Path, source: str, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "mkdir", refuse)
     with pytest.raises(ToolError, match=f"{os.strerror(number)}.*--out"):
-        begin(tmp_path / "run", tiny_config(source))
+        start(tmp_path / "run", tiny_config(source))
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from labelsieve.issues.estimate import LIMITED
 from labelsieve.methods.parts.estimate import NoiseEstimate
 from labelsieve.results.reporting import run_report
 from labelsieve.runs.findings import read_findings
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from runs.tiny import arrays_file, pictures, tiny_config
 
 
@@ -20,8 +21,8 @@ def limit(seen: object) -> NoiseEstimate:
 
 def finished(path: Path) -> Path:
     source = arrays_file(path / "a.npz", **pictures(80))
-    run = begin(path / "run", tiny_config(source, data__noise="sym:0.4"))
-    for _ in drive(run):
+    run = start(path / "run", tiny_config(source, data__noise="sym:0.4"))
+    for _ in each_epoch(run):
         pass
     return run.folder.path
 

@@ -12,7 +12,8 @@ from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.memory import known_from, remember
 from labelsieve.data.pictures.origins import Files
 from labelsieve.errors import ToolError
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 Made = Callable[[Path], Config]
@@ -61,14 +62,14 @@ def limited(root: Path) -> Config:
 
 
 def stopped(path: Path, config: Config) -> None:
-    run = begin(path, config)
-    for _ in drive(run, stop=lambda: run.epoch >= 1):
+    run = start(path, config)
+    for _ in each_epoch(run, stop=lambda: run.epoch >= 1):
         pass
 
 
 def killed(path: Path, config: Config) -> None:
     """After the first epoch; nothing but the checkpoint is left."""
-    steps = drive(begin(path, config))
+    steps = each_epoch(start(path, config))
     assert next(steps).epoch == 1
     steps.close()
 
@@ -81,7 +82,7 @@ def test_a_run_goes_on_as_if_nothing_had_been_deleted(tmp_path: Path, made: Made
     for gone in ("train/cat/3.png", "train/cat/11.png", "test/cow/1.png"):
         (tmp_path / "set" / gone).unlink()
     (tmp_path / "set" / "train" / "cat" / "5b.png").unlink(missing_ok=True)  # it was never used: nothing to say of it
-    run = take_up(tmp_path / "cut")
+    run = resume(tmp_path / "cut")
     said = [note for note in run.rows.notes if "gone since the run began" in note]
     counts = [int(note.split()[0]) for note in said]
     if made is limited:
@@ -98,7 +99,7 @@ def test_a_whole_class_may_be_gone(tmp_path: Path) -> None:
     whole(tmp_path / "whole", config)
     killed(tmp_path / "cut", config)
     shutil.rmtree(tmp_path / "set" / "train" / "cow")
-    assert any(note.startswith("12 picture files") for note in take_up(tmp_path / "cut").rows.notes)
+    assert any(note.startswith("12 picture files") for note in resume(tmp_path / "cut").rows.notes)
     to_the_end(tmp_path / "cut")
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
@@ -113,7 +114,7 @@ def test_what_the_cache_does_not_hold_is_named_and_can_be_put_back(tmp_path: Pat
     kept = tmp_path / "kept.png"
     shutil.move(picture, kept)
     with pytest.raises(ToolError, match=r"1 (of the pictures .* )?is gone.*cat/3\.png.*[Pp]ut .*back"):
-        take_up(tmp_path / "cut")
+        resume(tmp_path / "cut")
     shutil.move(kept, picture)
     run = to_the_end(tmp_path / "cut")
     assert run.done and not any("gone" in note for note in run.rows.notes)
@@ -125,7 +126,7 @@ def test_a_changed_picture_beside_a_gone_one_is_not_passed_off_as_the_old_one(tm
     (top / "3.png").unlink()
     shutil.copy(top / "5.png", top / "4.png")
     with pytest.raises(ToolError, match="gone"):
-        take_up(tmp_path / "cut")
+        resume(tmp_path / "cut")
 
 
 @pytest.mark.parametrize("made", [split_folders, table, with_val])
@@ -133,12 +134,12 @@ def test_pictures_that_were_changed_are_told_when_a_run_goes_on(tmp_path: Path, 
     """Another label was refused; another picture in the place of one was taken without a word."""
     config = made(tmp_path)
     stopped(tmp_path / "cut", config)
-    assert not any("written anew" in note for note in take_up(tmp_path / "cut").rows.notes)
+    assert not any("written anew" in note for note in resume(tmp_path / "cut").rows.notes)
     for changed, other in (("train/cat/4.png", "train/cow/5.png"), ("test/cow/1.png", "test/cat/1.png")):
         shutil.copyfile(tmp_path / "set" / other, tmp_path / "set" / changed)
-    said = [note for note in take_up(tmp_path / "cut").rows.notes if "written anew since the run began" in note]
+    said = [note for note in resume(tmp_path / "cut").rows.notes if "written anew since the run began" in note]
     assert sum(int(note.split()[0]) for note in said) == 2 and "cat/4.png" in said[0]
-    assert not any("written anew" in note for note in begin(tmp_path / "new", config).rows.notes)
+    assert not any("written anew" in note for note in start(tmp_path / "new", config).rows.notes)
     assert to_the_end(tmp_path / "cut").done
 
 
@@ -147,7 +148,7 @@ def test_a_new_run_leaves_out_what_is_gone(tmp_path: Path) -> None:
     config = table(tmp_path)
     whole(tmp_path / "first", config)
     (tmp_path / "set" / "train" / "cat" / "3.png").unlink()
-    run = begin(tmp_path / "second", config)
+    run = start(tmp_path / "second", config)
     assert len(run.rows.data) == 35 and "train/cat/3.png" in [row.id for row in run.rows.left_out]
 
 

@@ -13,7 +13,8 @@ import torch
 from labelsieve.data.noise import load as load_noise
 from labelsieve.errors import ToolError
 from labelsieve.predict.evaluate import evaluate_model
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 from runs.tiny import FILES, contents, tiny_config, to_the_end
 
 
@@ -25,8 +26,8 @@ def done(tmp_path: Path, finished: Path) -> Path:
 @pytest.fixture
 def stopped(tmp_path: Path, source: str) -> Path:
     """Stopped after its first epoch."""
-    run = begin(tmp_path / "stopped", tiny_config(source))
-    next(iter(drive(run, stop=lambda: True)))
+    run = start(tmp_path / "stopped", tiny_config(source))
+    next(iter(each_epoch(run, stop=lambda: True)))
     return run.folder.path
 
 
@@ -52,14 +53,14 @@ def test_a_done_run_without_one_of_its_files(done: Path, finished: Path, name: s
         "predictions.npz",
     }
     if name == "early_losses.npz":  # for one figure only: a run is whole without it
-        assert take_up(done).done
+        assert resume(done).done
         return
     if name in mended:
-        assert take_up(done).done and (done / name).is_file()
+        assert resume(done).done and (done / name).is_file()
         assert contents(done) == contents(finished)
         return
     with pytest.raises(ToolError, match=name) as error:
-        take_up(done)
+        resume(done)
     assert "start a new run" in str(error.value)
 
 
@@ -74,7 +75,7 @@ def test_a_stopped_run_without_a_file_it_can_do_without(stopped: Path, finished:
 def test_a_checkpoint_without_one_of_its_files(stopped: Path, name: str) -> None:
     remove(stopped / "checkpoint" / "epoch-000001" / name)
     with pytest.raises(ToolError, match=r"epoch-000001.*(state|a file).* missing.*new run"):
-        take_up(stopped)
+        resume(stopped)
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -91,7 +92,7 @@ def test_a_damaged_checkpoint(stopped: Path, name: str, damage: str) -> None:
     file = stopped / "checkpoint" / "epoch-000001" / name
     file.write_bytes(DAMAGES[damage](file.read_bytes()))
     with pytest.raises(ToolError, match="checkpoint"):
-        take_up(stopped)
+        resume(stopped)
     assert file.exists()
 
 
@@ -100,7 +101,7 @@ def test_a_damaged_configuration(stopped: Path, damage: str) -> None:
     file = stopped / "config.yaml"
     file.write_bytes(DAMAGES[damage](file.read_bytes()) + b"\n%%%")
     with pytest.raises(ToolError, match=r"config\.yaml.*new run"):
-        take_up(stopped)
+        resume(stopped)
 
 
 @pytest.mark.parametrize(
@@ -120,14 +121,14 @@ def test_a_configuration_changed_by_hand(stopped: Path, old: str, new: str, said
     assert old in text
     (stopped / "config.yaml").write_text(text.replace(old, new))
     with pytest.raises(ToolError, match=said):
-        take_up(stopped)
+        resume(stopped)
 
 
 def test_a_checkpoint_of_a_newer_version(stopped: Path) -> None:
     file = stopped / "checkpoint" / "epoch-000001" / "state.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 2}))
     with pytest.raises(ToolError, match=r"newer labelsieve.*upgrade"):
-        take_up(stopped)
+        resume(stopped)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -164,12 +165,12 @@ def test_nothing_in_a_run_folder_is_unpickled(done: Path, stopped: Path, tmp_pat
         torch.save({"a": Trap(mark)}, file)
     for path in (done, stopped):
         with pytest.raises(ToolError, match="restore the checkpoint"):
-            take_up(path)
+            resume(path)
     with pytest.raises(ToolError, match="model.*resume or repeat the run"):
         evaluate_model(done, None, "cpu")
     with pytest.raises(ToolError, match="Python objects"):
         load_noise(done / "noise.npz")
     (stopped / "config.yaml").write_text("data: !!python/object/apply:builtins.open\n- [mark, w]\n")
     with pytest.raises(ToolError, match=r"config\.yaml"):
-        take_up(stopped)
+        resume(stopped)
     assert not mark.exists()

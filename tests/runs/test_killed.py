@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from labelsieve.runs.folder import RunFolder
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from runs.moments import watched
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
@@ -44,7 +45,7 @@ def test_a_run_killed_again_and_again_ends_as_an_unbroken_one(tmp_path: Path, so
     whole(tmp_path / "run", config)
     path = tmp_path / "killed"
     with watched(path, tmp_path / "shelf") as moments:
-        begin(path, config)
+        start(path, config)
     for kill, late in enumerate((1, 4, 6)):
         shutil.rmtree(path)
         shutil.copytree(moments.copies[-1], path)
@@ -58,8 +59,8 @@ def test_a_run_killed_again_and_again_ends_as_an_unbroken_one(tmp_path: Path, so
 def test_a_run_stopped_after_any_epoch_ends_as_an_unbroken_one(tmp_path: Path, source: str, epochs_done: int) -> None:
     config = tiny_config(source, training__epochs=3, output__checkpoint_seconds=1e9)
     whole(tmp_path / "unbroken", config)
-    run = begin(tmp_path / "run", config)
-    steps = list(drive(run, stop=lambda: run.epoch == epochs_done))
+    run = start(tmp_path / "run", config)
+    steps = list(each_epoch(run, stop=lambda: run.epoch == epochs_done))
     assert len(steps) == epochs_done and not run.done
     assert ended(tmp_path / "run", config) == contents(tmp_path / "unbroken")
 

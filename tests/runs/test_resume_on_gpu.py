@@ -8,18 +8,20 @@ from torch import nn
 
 from labelsieve import nets
 from labelsieve.config.resolve import resolve
-from labelsieve.train.loop import Run, begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.run import Run
+from labelsieve.train.start import resume, start
 
 
 def trained(path: Path, settings: list[str], stop_after: int | None) -> Run:
     options = {"data.noise": "sym:0.4", "device": "cuda"}
     config = resolve("digits", options=options, settings=["training.epochs=8", "training.lambda_u=25", *settings])
-    run = begin(path, config)
+    run = start(path, config)
     if stop_after is not None:
-        for _ in drive(run, stop=lambda: run.epoch >= stop_after):
+        for _ in each_epoch(run, stop=lambda: run.epoch >= stop_after):
             pass
-        run = take_up(path)
-    for _ in drive(run):
+        run = resume(path)
+    for _ in each_epoch(run):
         pass
     return run
 

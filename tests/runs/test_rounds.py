@@ -23,7 +23,8 @@ from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import based_on, next_round, read_round, rounds, table_of
 from labelsieve.runs.rows import rows_for
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from runs.moments import watched
 from runs.reviewed import decide, next_run
 from runs.tiny import arrays_file, contents, to_the_end
@@ -173,8 +174,8 @@ def test_later_decisions_in_the_parent_change_nothing(tmp_path: Path, first: Pat
     decide(first, ANSWERS)
     config = based_on(RunFolder.open(first).read_config(), first)
     next_run(first, tmp_path / "whole")
-    run = begin(tmp_path / "second", config)
-    for _ in drive(run, stop=lambda: run.epoch == 1):
+    run = start(tmp_path / "second", config)
+    for _ in each_epoch(run, stop=lambda: run.epoch == 1):
         pass
     assert not run.done
     decide(first, {"00010": ("drop", None)})
@@ -193,7 +194,7 @@ def test_a_round_killed_at_any_moment_ends_as_an_unbroken_one(tmp_path: Path, fi
         if RunFolder(copy).config.exists():
             to_the_end(copy)
         else:
-            for _ in drive(begin(copy, config)):
+            for _ in each_epoch(start(copy, config)):
                 pass
         assert contents(copy) == expected, copy
 
@@ -226,17 +227,17 @@ def test_a_class_may_lose_all_its_samples(tmp_path: Path, first: Path) -> None:
 def test_nothing_decided_unknown_labels_and_other_data_are_named(tmp_path: Path, first: Path, finished: Path) -> None:
     base = RunFolder.open(first).read_config()
     with pytest.raises(UsageError, match="no decisions in it"):
-        begin(tmp_path / "next", based_on(base, first))
+        start(tmp_path / "next", based_on(base, first))
     decide(first, {"00003": ("relabel", "cow")})
     with pytest.raises(ToolError, match='"00003" was decided to be "cow".*not one of 3 classes'):
-        begin(tmp_path / "next", based_on(base, first))
+        start(tmp_path / "next", based_on(base, first))
     shutil.rmtree(first)
     shutil.copytree(finished, first)
     decide(first, ANSWERS)
     ids = np.array([f"other {n}" for n in range(48)])
     other = override(based_on(base, first), {"data.source": arrays_file(tmp_path / "other.npz", ids=ids)})
     with pytest.raises(ToolError, match="none of the 5 decisions"):
-        begin(tmp_path / "next", other)
+        start(tmp_path / "next", other)
     assert not (tmp_path / "next").exists()
 
 
@@ -244,7 +245,7 @@ def test_conflicts_are_refused_or_settled_as_told(tmp_path: Path, first: Path) -
     decide(first, {"00003": ("keep", "0"), "00004": ("keep", "1")})
     decide(first, {"00003": ("drop", None)}, who="bob")
     with pytest.raises(ToolError, match=r'(?s)disagree about 1 sample.*00003: ada says keep "0", bob says drop.*--on-conflict'):
-        begin(tmp_path / "next", based_on(RunFolder.open(first).read_config(), first))
+        start(tmp_path / "next", based_on(RunFolder.open(first).read_config(), first))
     assert {one.decision.id for one in next_round(first, "undecided").carried} == {"00004"}
     assert {one.decision.action for one in next_round(first, "latest").carried} == {"drop", "keep"}
 

@@ -18,7 +18,8 @@ from labelsieve.nets import build
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checkpoint import Checkpoint, pack
 from labelsieve.runs.slim import joined, shards, slim
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 
 from .test_websets import config_for
 from .tiny import tiny_config, to_the_end
@@ -70,7 +71,7 @@ def test_what_is_larger_than_a_file_is_cut_into_rows_and_whole_again() -> None:
 
 def stopped_with_a_slim_one_alone(path: Path, config: object) -> None:
     stops = iter((False, True))
-    for _ in drive(begin(path, config), lambda: next(stops)):  # type: ignore[arg-type]
+    for _ in each_epoch(start(path, config), lambda: next(stops)):  # type: ignore[arg-type]
         pass
     shutil.rmtree(path / "checkpoint")
 
@@ -103,7 +104,7 @@ def test_a_run_goes_on_from_settings_and_a_slim_checkpoint_alone(tmp_path: Path,
     with pytest.raises(UsageError, match="this is a run folder and not data"):
         refuse_run(str(here))
     assert is_run(here)
-    run = take_up(here)
+    run = resume(here)
     assert run.epoch == 2 and len(run.metrics) == 2
     assert to_the_end(here).done
 
@@ -114,7 +115,7 @@ def test_a_run_killed_before_its_first_full_checkpoint_goes_on_from_the_slim_one
     stopped_with_a_slim_one_alone(path, tiny_config(source, training__epochs=4, output__slim_checkpoint=True))
     for folder in ("checkpoint", "slim"):
         (path / folder / ".epoch-000003.draft").mkdir(parents=True)
-    assert take_up(path).epoch == 2
+    assert resume(path).epoch == 2
     assert not list(path.glob("*/.*.draft")), "drafts of killed processes are cleared away"
 
 
@@ -122,25 +123,25 @@ def test_a_slim_checkpoint_that_is_newer_than_the_full_one_is_gone_on_from(tmp_p
     """Begun here, gone on with elsewhere, copied back over the same run: what was trained there is not trained again."""
     here, there = tmp_path / "here", tmp_path / "there"
     config = tiny_config(source, training__epochs=4, output__slim_checkpoint=True)
-    for _ in drive(begin(here, config), lambda: True):
+    for _ in each_epoch(start(here, config), lambda: True):
         pass
-    assert take_up(here).epoch == 1
+    assert resume(here).epoch == 1
     stopped_with_a_slim_one_alone(there, config)
     shutil.rmtree(here / "slim")
     shutil.copytree(there / "slim", here / "slim")
-    run = take_up(here)
+    run = resume(here)
     assert run.epoch == 2 and [line["epoch"] for line in run.metrics] == [1, 2]
-    assert to_the_end(here).done and take_up(here).done
+    assert to_the_end(here).done and resume(here).done
 
 
 def test_a_full_checkpoint_is_taken_where_there_is_one(tmp_path: Path, source: str) -> None:
     path = tmp_path / "run"
     stops = iter((False, True))
-    for _ in drive(begin(path, tiny_config(source, training__epochs=4, output__slim_checkpoint=True)), lambda: next(stops)):
+    for _ in each_epoch(start(path, tiny_config(source, training__epochs=4, output__slim_checkpoint=True)), lambda: next(stops)):
         pass
     for file in path.glob("slim/*/part-*"):
         file.write_bytes(b"")
-    assert take_up(path).epoch == 2
+    assert resume(path).epoch == 2
 
 
 def test_a_part_that_was_not_copied_is_named(tmp_path: Path) -> None:
@@ -160,11 +161,11 @@ def test_what_ruins_the_first_epoch_from_one_is_told(tmp_path: Path, source: str
     """And not that there is no full checkpoint."""
     path = tmp_path / "run"
     stopped_with_a_slim_one_alone(path, tiny_config(source, training__epochs=4, output__slim_checkpoint=True))
-    run = take_up(path)
+    run = resume(path)
     with torch.no_grad():
         next(run.parts.learners[0].network.parameters()).fill_(torch.nan)
     with pytest.raises(ToolError, match=r"network 1 is not finite at epoch 3.*The checkpoint of epoch 2 is kept"):
-        for _ in drive(run):
+        for _ in each_epoch(run):
             pass
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from labelsieve.runs import environment, source_commit
 from labelsieve.runs.source_commit import in_words, source_facts
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from runs.tiny import contents, tiny_config, to_the_end
 
 ONE, TWO = "1" * 40, "a2" * 20
@@ -100,8 +101,8 @@ def test_a_run_names_the_commit_that_it_began_with_and_is_compared_without_it(
 ) -> None:
     """A commit made between two processes of a test, or of a run, changes nothing of what they compute."""
     monkeypatch.setattr(environment, "source_facts", lambda: {"commit": ONE, "commit_differs": False})
-    run = begin(tmp_path / "run", tiny_config(source))
-    for _ in drive(run, stop=lambda: run.epoch == 1):
+    run = start(tmp_path / "run", tiny_config(source))
+    for _ in each_epoch(run, stop=lambda: run.epoch == 1):
         pass
     before = run.folder.environment.read_bytes()
     assert json.loads(before)["commit"] == ONE

@@ -17,7 +17,8 @@ from labelsieve.methods import algorithm
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts import diagnostics
 from labelsieve.runs import checkpoint
-from labelsieve.train.loop import _has_finite_weights, begin, drive, take_up
+from labelsieve.train.loop import _has_finite_weights, each_epoch
+from labelsieve.train.start import resume, start
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 
@@ -35,7 +36,7 @@ def poisoned(train: Callable[..., Tensor], epoch: int) -> Callable[..., Tensor]:
 
 def test_weights_are_looked_at_once_for_all_of_them(tmp_path: Path, source: str) -> None:
     """A device waits at each look, and a network has hundreds of tensors. One that is no number is found wherever it is."""
-    learner = begin(tmp_path / "run", tiny_config(source)).parts.learners[0]
+    learner = start(tmp_path / "run", tiny_config(source)).parts.learners[0]
     looks: list[object] = []
 
     class Counted(TorchFunctionMode):
@@ -58,13 +59,13 @@ def test_weights_are_looked_at_once_for_all_of_them(tmp_path: Path, source: str)
 def test_a_loss_that_is_no_number_names_epoch_and_step_and_keeps_the_checkpoint(
     tmp_path: Path, source: str, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = begin(tmp_path / "run", tiny_config(source))
+    run = start(tmp_path / "run", tiny_config(source))
     with monkeypatch.context() as patch:
         patch.setattr(algorithm, "train", poisoned(algorithm.train, 1))
         with pytest.raises(
             ToolError, match=r"network 1 is not finite at epoch 2, step 2 of [23].*epoch 1 is kept.*training\.lr=0\.005"
         ):
-            list(drive(run))
+            list(each_epoch(run))
     assert checkpoint.load(tmp_path / "run" / "checkpoint").epoch == 1
     to_the_end(tmp_path / "run")
     assert contents(tmp_path / "run") == contents(finished)
@@ -79,8 +80,8 @@ def test_an_absurd_learning_rate_ends_in_words(tmp_path: Path, source: str) -> N
 
 
 def test_weights_ruined_by_the_last_step_are_not_saved(tmp_path: Path, source: str) -> None:
-    run = begin(tmp_path / "run", tiny_config(source))
-    steps = drive(run)
+    run = start(tmp_path / "run", tiny_config(source))
+    steps = each_epoch(run)
     next(steps)
     next(run.parts.learners[1].network.parameters()).data[0] = torch.inf
     before = contents_of_checkpoint(tmp_path / "run")
@@ -98,8 +99,8 @@ def test_a_collapsed_partition_is_said_once_recorded_and_does_not_stop(
     tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnostics, "collapse", lambda *_: "almost nothing counts as clean")
-    run = begin(tmp_path / "run", tiny_config(source, training__epochs=4))
-    said = [note for step in drive(run) for note in step.new_notes if "collapsed" in note]
+    run = start(tmp_path / "run", tiny_config(source, training__epochs=4))
+    said = [note for step in each_epoch(run) for note in step.new_notes if "collapsed" in note]
     assert run.done and len(said) == len(set(said)) == 2  # once for each network
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     for line in lines[1:]:
@@ -108,9 +109,9 @@ def test_a_collapsed_partition_is_said_once_recorded_and_does_not_stop(
 
 def test_what_was_said_before_a_stop_is_not_said_again(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnostics, "collapse", lambda *_: "almost everything counts as clean")
-    run = begin(tmp_path / "run", tiny_config(source, training__epochs=3))
-    assert any(step.new_notes for step in drive(run, stop=lambda: run.epoch == 2))
-    again = [note for step in drive(take_up(tmp_path / "run")) for note in step.new_notes]
+    run = start(tmp_path / "run", tiny_config(source, training__epochs=3))
+    assert any(step.new_notes for step in each_epoch(run, stop=lambda: run.epoch == 2))
+    again = [note for step in each_epoch(resume(tmp_path / "run")) for note in step.new_notes]
     assert not [note for note in again if "collapsed" in note]
 
 
@@ -123,14 +124,14 @@ def test_a_real_collapse_is_noted(tmp_path: Path, source: str) -> None:
 
 
 def test_a_second_process_is_refused_and_the_lock_falls_with_the_first(tmp_path: Path, source: str) -> None:
-    run = begin(tmp_path / "run", tiny_config(source))
-    other = take_up(tmp_path / "run")
-    first = drive(run)
+    run = start(tmp_path / "run", tiny_config(source))
+    other = resume(tmp_path / "run")
+    first = each_epoch(run)
     next(first)
     with pytest.raises(ToolError, match="another process is training this run; wait"):
-        next(drive(other))
+        next(each_epoch(other))
     with pytest.raises(ToolError, match="another process is training this run; wait"):
-        take_up(tmp_path / "run")
+        resume(tmp_path / "run")
     first.close()  # type: ignore[attr-defined]
     assert to_the_end(tmp_path / "run").done
 
@@ -153,7 +154,7 @@ def test_an_interrupt_while_the_data_are_opened_leaves_nothing(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labelsieve.train.loop.rows_for", interrupted)
+    monkeypatch.setattr("labelsieve.train.start.rows_for", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        begin(tmp_path / "run", tiny_config(source))
+        start(tmp_path / "run", tiny_config(source))
     assert not list(tmp_path.iterdir())

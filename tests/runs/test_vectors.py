@@ -10,7 +10,8 @@ from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError
 from labelsieve.predict.evaluate import evaluate_model
 from labelsieve.predict.model import load_model
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 
@@ -32,7 +33,7 @@ def test_vectors_have_defaults_of_their_own(source: str) -> None:
 def test_a_stopped_run_ends_as_a_whole_one(source: str, tmp_path: Path) -> None:
     config = tiny_config(source, training__epochs=3, training__lr=0.05)
     whole(tmp_path / "whole", config)
-    for _ in drive(begin(tmp_path / "stopped", config), stop=lambda: True):
+    for _ in each_epoch(start(tmp_path / "stopped", config), stop=lambda: True):
         pass
     to_the_end(tmp_path / "stopped")
     assert contents(tmp_path / "whole") == contents(tmp_path / "stopped")
@@ -46,10 +47,10 @@ def test_a_stopped_run_ends_as_a_whole_one(source: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("network", "words"), [("small", "these are vectors"), ("resnet18", "use --network mlp")])
 def test_a_network_for_pictures_is_refused(source: str, tmp_path: Path, network: str, words: str) -> None:
     with pytest.raises(ToolError, match=words):
-        begin(tmp_path / "run", tiny_config(source, network=network))
+        start(tmp_path / "run", tiny_config(source, network=network))
     assert not (tmp_path / "run").exists()
 
 
 def test_a_head_for_vectors_takes_no_pictures(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="these are pictures"):
-        begin(tmp_path / "run", tiny_config("digits", network="mlp"))
+        start(tmp_path / "run", tiny_config("digits", network="mlp"))

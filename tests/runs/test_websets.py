@@ -13,7 +13,8 @@ from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
 from labelsieve.predict.evaluate import evaluate_model
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 
 from .tiny import contents, to_the_end, whole
 
@@ -63,9 +64,9 @@ def test_clothing1m_trains_on_draws_and_keeps_the_best_epoch_on_validation(tmp_p
 
 def test_the_kept_model_is_the_chosen_epochs_not_the_last(tmp_path: Path) -> None:
     source = f"clothing1m:{clothing1m(tmp_path / 'data')}"
-    run = begin(tmp_path / "run", config_for(source, training__epochs=3))
+    run = start(tmp_path / "run", config_for(source, training__epochs=3))
     states = []
-    for _ in drive(run):
+    for _ in each_epoch(run):
         states.append({k: v.clone() for k, v in run.parts.learners[0].network.state_dict().items()})
     assert run.chosen is not None
     kept = load_file(tmp_path / "run" / "model.safetensors")
@@ -79,8 +80,8 @@ def test_the_kept_model_is_the_chosen_epochs_not_the_last(tmp_path: Path) -> Non
 def test_a_stopped_run_on_draws_ends_as_one_that_was_not(stop_after: int, tmp_path: Path) -> None:
     source = f"clothing1m:{clothing1m(tmp_path / 'data')}"
     whole(tmp_path / "one", config_for(source))
-    run = begin(tmp_path / "two", config_for(source))
-    for step in drive(run, stop=lambda: run.epoch >= stop_after):
+    run = start(tmp_path / "two", config_for(source))
+    for step in each_epoch(run, stop=lambda: run.epoch >= stop_after):
         assert step.epoch <= stop_after
     assert not (tmp_path / "two" / "issues.csv").exists(), "a draw is not every sample"
     to_the_end(tmp_path / "two")
@@ -102,7 +103,7 @@ def test_webvision_measures_two_test_sets(tmp_path: Path) -> None:
 def test_choosing_needs_validation_pictures(tmp_path: Path) -> None:
     source = f"webvision:{webvision(tmp_path / 'data')}"
     with pytest.raises(ToolError, match=r"no validation pictures .* output\.model=last"):
-        begin(tmp_path / "run", config_for(source, output__model="best-val"))
+        start(tmp_path / "run", config_for(source, output__model="best-val"))
     assert not (tmp_path / "run").exists()
     with pytest.raises(ToolError, match=r'"views\.crop" is 16, and pictures are 12x12'):
-        begin(tmp_path / "run", config_for(source, pictures__size=12))
+        start(tmp_path / "run", config_for(source, pictures__size=12))

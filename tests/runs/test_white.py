@@ -15,7 +15,7 @@ from labelsieve.data.pictures.unlabelled import find_pictures, in_chunks
 from labelsieve.predict.evaluate import evaluate_model
 from labelsieve.predict.model import load_model
 from labelsieve.runs.folder import RunFolder
-from labelsieve.train.restore import go_on
+from labelsieve.train.restore import restored
 from runs.tiny import arrays_file, pictures, tiny_config, whole
 
 
@@ -45,13 +45,13 @@ def test_of_files(tmp_path: Path) -> None:
     assert 45 < max(int(chunk.pixels.max()) for chunk in in_chunks(find_pictures([dark]), plan)) < 60
     assert evaluate_model(folder.path, str(dark), "cpu")["pictures"] == 6
     images = run.rows.data.images
-    assert torch.equal(go_on(folder, folder.read_config()).rows.data.images, images)
+    assert torch.equal(restored(folder, folder.read_config()).rows.data.images, images)
     older = override(folder.read_config(), {"pictures.white": None})
     (state,) = folder.checkpoints.glob("*/state.json")
     begun = json.loads(state.read_text())
     del begun["values"]  # which runs of then did not write down, either
     state.write_text(json.dumps(begun))
-    assert int(go_on(folder, older).rows.data.images.max()) < int(images.max()) // 10  # as it was read when it began
+    assert int(restored(folder, older).rows.data.images.max()) < int(images.max()) // 10  # as it was read when it began
 
 
 def test_of_arrays(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
-from labelsieve.train.loop import Run, begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.run import Run
+from labelsieve.train.start import resume, start
 
 SETTINGS = {
     "training.epochs": 2,
@@ -69,16 +71,16 @@ def tiny_config(source: str, **changes: Any) -> Config:
 
 def whole(path: Path, config: Config) -> Run:
     """A new run, trained to its end."""
-    run = begin(path, config)
-    for _ in drive(run):
+    run = start(path, config)
+    for _ in each_epoch(run):
         pass
     return run
 
 
 def to_the_end(path: Path) -> Run:
     """A run taken up and trained to its end."""
-    run = take_up(path)
-    for _ in drive(run):
+    run = resume(path)
+    for _ in each_epoch(run):
         pass
     return run
 

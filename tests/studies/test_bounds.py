@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from labelsieve.config.resolve import resolve
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from studies.bounds import bounded, main
 
 
 def test_the_true_division_bounds_what_cleaners_reach(tmp_path: Path) -> None:
     settings = ["training.epochs=5", "training.warmup=2", "training.lambda_u=0"]
     config = resolve("digits", options={"data.noise": "sym:0.6", "data.limit": 600}, settings=settings)
-    *_, last, _ = drive(begin(tmp_path / "run", config))  # the very last only divides
-    accuracies = [line["accuracy"]["both"] for line in bounded(begin(tmp_path / "bound", config), tmp_path / "bound.csv")]
+    *_, last, _ = each_epoch(start(tmp_path / "run", config))  # the very last only divides
+    accuracies = [line["accuracy"]["both"] for line in bounded(start(tmp_path / "bound", config), tmp_path / "bound.csv")]
     assert accuracies[-1] > last.record["accuracy"]["both"]
     with (tmp_path / "bound.csv").open() as file:
         rows = list(csv.DictReader(file))

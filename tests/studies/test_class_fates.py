@@ -14,7 +14,8 @@ from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from studies.class_fates import fates_of, main, rank_correlation
 
 SETTINGS = [
@@ -32,8 +33,8 @@ ALL_TOLD = ["cleaning.least_clean=0", "cleaning.mixture_threshold=0.5"]
 
 
 def trained(place: Path, *more: str, noise: str = "sym:0.5", until: int = 99) -> Path:
-    run = begin(place, resolve("digits", options={"data.noise": noise, "data.limit": 500}, settings=[*SETTINGS, *more]))
-    for _ in drive(run, stop=lambda: run.epoch >= until):
+    run = start(place, resolve("digits", options={"data.noise": noise, "data.limit": 500}, settings=[*SETTINGS, *more]))
+    for _ in each_epoch(run, stop=lambda: run.epoch >= until):
         pass
     return place
 

@@ -12,7 +12,8 @@ from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.prototypes import PrototypeCleaner
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from studies.judges import VARIANTS, Study, main
 
 SETTINGS = ["training.epochs=5", "training.warmup=2", "training.lambda_u=0", "cleaning.dim=16", "engine.threads=1", "device=cpu"]
@@ -21,14 +22,14 @@ OPTIONS = {"data.noise": "sym:0.5", "data.limit": 500}
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, list[Epoch]]:
-    run = begin(tmp_path_factory.mktemp("judges") / "run", resolve("digits", options=OPTIONS, settings=SETTINGS))
+    run = start(tmp_path_factory.mktemp("judges") / "run", resolve("digits", options=OPTIONS, settings=SETTINGS))
     study, epochs = Study(run, run.folder.path / "judges.csv"), []
 
     def watch(epoch: Epoch) -> None:
         study.watch(epoch)
         epochs.append(epoch)
 
-    for _ in drive(run, watch=watch):
+    for _ in each_epoch(run, watch=watch):
         pass
     return study, [epoch for epoch in epochs if epoch.seen]
 
@@ -101,8 +102,8 @@ def test_one_that_judges_before_it_learns_knows_less_of_this_epoch(studied: tupl
 
 
 def test_the_study_has_no_say_in_the_training(studied: tuple[Study, list[Epoch]], tmp_path: Path) -> None:
-    alone = begin(tmp_path / "run", resolve("digits", options=OPTIONS, settings=SETTINGS))
-    for _ in drive(alone):
+    alone = start(tmp_path / "run", resolve("digits", options=OPTIONS, settings=SETTINGS))
+    for _ in each_epoch(alone):
         pass
     for one, other in zip(alone.parts.learners, studied[0].run.parts.learners):
         state, same = one.state_dict(), other.state_dict()

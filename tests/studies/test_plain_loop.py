@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from labelsieve.config.resolve import resolve
 from labelsieve.errors import UsageError
 from labelsieve.runs.rows import rows_for
-from labelsieve.train.loop import begin, drive
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import start
 from studies.plain_loop import COLUMNS, PlainLoop, main
 
 SETTINGS = ["training.epochs=7", "training.warmup=3", "training.batch=32", "training.warmup_batch=32", "training.lambda_u=5"]
@@ -54,7 +55,7 @@ def test_a_run_of_the_same_settings_goes_the_same_way(loop: PlainLoop, tmp_path:
     """Far from exactly: other weights, draws and orders. But both find the wrong labels, and gain by it."""
     plain = list(loop.epochs(7))
     assert loop.optimisers[0].param_groups[0]["lr"] == pytest.approx(loop.recipe.lr / 10)
-    ours = [step.record for step in drive(begin(tmp_path / "run", loop.config))][:-1]
+    ours = [step.record for step in each_epoch(start(tmp_path / "run", loop.config))][:-1]
     assert [row["epoch"] for row in plain] == [record["epoch"] for record in ours] == [*range(1, 8)]
     assert all("auc" not in row for row in plain[:3]) and all(row["auc"] > 0.8 for row in plain[4:])
     for key, bound in (("accuracy", 3.0), ("auc", 0.01), ("precision", 0.03)):

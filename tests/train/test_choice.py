@@ -9,12 +9,12 @@ from labelsieve.data.noisy_data import Held
 from labelsieve.results.outcome import model_tensors
 from labelsieve.train import choice
 from labelsieve.train.choice import Chosen, better
-from labelsieve.train.loop import begin
+from labelsieve.train.start import start
 from runs.tiny import tiny_config
 
 
 def test_the_first_of_the_best_epochs_on_validation_is_kept_as_it_was_then(tmp_path: Path, source: str) -> None:
-    learners = begin(tmp_path / "run", tiny_config(source)).parts.learners
+    learners = start(tmp_path / "run", tiny_config(source)).parts.learners
     best: Chosen | None = None
     for epoch, accuracy in enumerate((50.0, 60.0, 60.0, 40.0), 1):
         with torch.no_grad():
@@ -29,7 +29,7 @@ def test_the_first_of_the_best_epochs_on_validation_is_kept_as_it_was_then(tmp_p
 
 def test_every_test_set_meets_the_chosen_networks_and_not_the_last_ones(tmp_path: Path, source: str) -> None:
     """Chosen ones that say class 1 whatever they see are right as often as it is there; validation is no test set."""
-    run = begin(tmp_path / "run", tiny_config(source))
+    run = start(tmp_path / "run", tiny_config(source))
     learners, rows, cpu = run.parts.learners, run.rows, torch.device("cpu")
     tensors = {name: value.clone() for name, value in model_tensors(learners).items()}
     for r in (0, 1):

@@ -11,7 +11,8 @@ from labelsieve.config.schema import override
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_clean_for, mixed_epochs_for
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.train.decide import Decision, decide, decided, lambda_by, left_open
-from labelsieve.train.loop import begin, drive, take_up
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.start import resume, start
 from runs.tiny import arrays_file, pictures, tiny_config
 
 
@@ -109,10 +110,10 @@ def test_a_wide_interval_is_said_not_to_be_trusted() -> None:
 
 def test_a_run_taken_up_goes_on_to_the_epochs_that_were_decided(tmp_path: Path) -> None:
     source = arrays_file(tmp_path / "a.npz", **pictures(48))
-    run = begin(tmp_path / "run", tiny_config(source, training__warmup=1, training__epochs="none", data__noise="none"))
-    *_, last = drive(run, stop=lambda: run.epoch >= 2)
+    run = start(tmp_path / "run", tiny_config(source, training__warmup=1, training__epochs="none", data__noise="none"))
+    *_, last = each_epoch(run, stop=lambda: run.epoch >= 2)
     assert run.decision is not None
     assert last.epochs == run.decision.epochs == 1 + mixed_epochs_for(run.decision.estimate.share)
-    again = take_up(run.folder.path)
+    again = resume(run.folder.path)
     assert again.config.training.epochs is None
     assert again.parts.recipe == run.parts.recipe and again.parts.recipe.epochs == run.decision.epochs

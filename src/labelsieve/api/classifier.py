@@ -5,7 +5,7 @@ The constructor stores, `fit` computes. `label_issues_` and `clean_probability_`
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +24,7 @@ from labelsieve.api.labels import BadInput, check_present, plain, plain_labels, 
 from labelsieve.api.named_files import LOAD_PICTURES, check_no_names
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.api.stacked import stacked
-from labelsieve.api.taken_up import train_in_folder
+from labelsieve.api.taken_up import run_in
 from labelsieve.api.verbose import shown
 from labelsieve.config.presets import Settings, own, vectors
 from labelsieve.config.schema import Config, full_key, override
@@ -40,8 +40,10 @@ from labelsieve.predict.model import Model, built
 from labelsieve.results.evidence import mean_probs
 from labelsieve.results.outcome import label_issues, model_facts, model_tensors
 from labelsieve.runs.rows import Rows
-from labelsieve.train.in_memory import cautions_of, train_in_memory, unseen
-from labelsieve.train.loop import settled
+from labelsieve.train.in_memory import cautions_of
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.run import Run
+from labelsieve.train.start import settled, start
 
 PICTURES: Settings = {"training.epochs": 24, "training.warmup": 4, "training.lr": 0.05}
 LOOK = 256  # rows looked at together: always so many, so that a row's answer does not depend on its neighbours
@@ -177,20 +179,30 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             config, _ = settled(self._config(rows, network), rows)
         except ToolError as error:
             raise BadInput(str(error)) from None
-        show = shown if self.verbose else unseen
         if self.run_dir is None:
-            trained = train_in_memory(config, rows, show)
+            run = start(None, config, rows=rows)
         else:
-            trained = train_in_folder(Path(self.run_dir), config, rows, show, any_seed=self.random_state is None)
-        parts, epoch, history = trained.parts, trained.epoch, trained.history
+            run = run_in(Path(self.run_dir), config, rows, any_seed=self.random_state is None)
+        parts, epoch, history = run.parts, self._last_epoch(run), run.history
         facts = model_facts(config, parts.learners, rows.collection)
         self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(str(self.device)))
         limit = flag_limit(epoch.seen)
         ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned, limit)
-        self.cautions_ = cautions_of(config, trained.metrics, trained.decision, epoch, ranked, limit)
+        self.cautions_ = cautions_of(config, run.metrics, run.decision, epoch, ranked, limit)
         self.issues_ = self._issues(epoch, ranked, ids)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
+
+    def _last_epoch(self, run: Run) -> Epoch:
+        """Train the run to its end; the epoch that comes back judges all labels."""
+        epochs: list[Epoch] = []
+        # Closed at once: a notebook keeps an interrupted call's frames, and with them the lock on the run.
+        with closing(each_epoch(run, watch=epochs.append)) as steps:  # type: ignore[type-var]
+            for step in steps:
+                del epochs[:-1]
+                if self.verbose:
+                    shown(step.record, step.epochs)
+        return epochs[-1]
 
     def _issues(self, epoch: Epoch, ranked: LabelIssues, ids: NDArray[Any]) -> IssueTable:
         """The same ranking as a run's issues.csv."""

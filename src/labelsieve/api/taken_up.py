@@ -1,38 +1,24 @@
-"""A fit that leaves a run folder: settings and rows go in, what was trained comes out. What was interrupted there goes on."""
+"""A fit with `run_dir`: starts a run in that folder, or resumes the same fit where it was interrupted."""
 
-from contextlib import closing
 from pathlib import Path
 
 from labelsieve.api.labels import BadInput
 from labelsieve.config.schema import Config, dotted_keys, value_at
-from labelsieve.methods.algorithm import Epoch
 from labelsieve.runs import checkpoint
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows
-from labelsieve.train.in_memory import Show, Trained
-from labelsieve.train.loop import begin, drive, take_up
 from labelsieve.train.run import Run, fingerprint, scales
+from labelsieve.train.start import resume, start
 
 
-def train_in_folder(path: Path, config: Config, rows: Rows, show: Show, any_seed: bool) -> Trained:
-    """To the end of the run at `path`, from its start or where it was interrupted; `any_seed` takes the seed that it has."""
-    run = _opened(path, config, rows, any_seed)
-    epochs: list[Epoch] = []
-    # Closed at once: a notebook keeps an interrupted call's frames, and with them the lock on the run.
-    with closing(drive(run, watch=epochs.append)) as steps:  # type: ignore[type-var]
-        for step in steps:
-            del epochs[:-1]
-            show(step.record, step.epochs)
-    return Trained(run.parts, epochs[0], run.decision, run.history, run.metrics)
-
-
-def _opened(path: Path, config: Config, rows: Rows, any_seed: bool) -> Run:
+def run_in(path: Path, config: Config, rows: Rows, any_seed: bool) -> Run:
+    """The run at `path`, new or as it was left; `any_seed` takes the seed that it has."""
     if not RunFolder(path).config.is_file():
         if path.exists() and not RunFolder(path).is_bare():
             raise BadInput(f"run_dir: {path} exists and is not a run; choose another run_dir")
-        return begin(path, config, rows=rows)
+        return start(path, config, rows=rows)
     _check_same(RunFolder.open(path), config, rows, any_seed)
-    return take_up(path, device=config.device, rows=rows)
+    return resume(path, device=config.device, rows=rows)
 
 
 def _check_same(folder: RunFolder, config: Config, rows: Rows, any_seed: bool) -> None:

@@ -34,7 +34,9 @@ from labelsieve.results.label_score import remember_division
 from labelsieve.results.outcome import label_issues
 from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.train.build import engine_for, learner_for, parts_for, recipe_for, views_of
-from labelsieve.train.loop import Run, begin, drive, settled
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.run import Run
+from labelsieve.train.start import settled, start
 
 # cleanlab's own ways to score a label; the first is its default.
 CLEANLAB_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
@@ -147,7 +149,7 @@ def by_labelsieve(task: Task) -> Ranking:
     """labelsieve's ranking, as it stands in issues.csv; measuring on test pictures, which is no part of it, is left out."""
     config = task.config if task.budget is None else override(task.config, {"training.quick": True})
     with TemporaryDirectory() as home:
-        run = begin(Path(home) / "run", config)
+        run = start(Path(home) / "run", config)
         run.rows = replace(run.rows, test=None)
         wrong = wrong_labels(run.rows)
         watch = Watch(run.parts.engine.device)
@@ -171,7 +173,7 @@ def last_division(run: Run, budget: float | None, clock: Callable[[], float]) ->
         longest = max(after - before for before, after in pairwise(times))
         return budget is not None and times[-1] - times[0] + 1.2 * longest > budget
 
-    for _ in drive(run, stop=late, watch=lambda epoch: seen.append(epoch)):
+    for _ in each_epoch(run, stop=late, watch=lambda epoch: seen.append(epoch)):
         del seen[:-1]
     if run.done:
         return seen[-1]

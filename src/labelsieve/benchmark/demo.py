@@ -46,13 +46,13 @@ def found_by(run: Run) -> Found:
     assert truth is not None
     position = {name: i for i, name in enumerate(data.ids)}
     number = {name: k for k, name in enumerate(data.classes)}
-    rows = run.folder.read_issues()
+    rows = run.home.read_issues()
     order = np.array([position[row["id"]] for row in rows])
     flagged, score, suggested = np.zeros(len(data), bool), np.zeros(len(data)), np.zeros(len(data), int)
     flagged[order] = [row["is_label_issue"] == "True" for row in rows]
     score[order] = [float(row["label_score"]) for row in rows]
     suggested[order] = [number[row["predicted_label"]] for row in rows]
-    losses = read_npz(run.folder.scores)["loss"].mean(0)
+    losses = read_npz(run.home.scores)["loss"].mean(0)
     return Found(order, flagged, (truth.labels != data.labels).numpy(), suggested, score, losses)
 
 

@@ -17,22 +17,23 @@ def demo(
     from labelsieve.report.demo import demo_page
     from labelsieve.runs import atomic
     from labelsieve.terminal.console import console
-    from labelsieve.terminal.going import going
-    from labelsieve.terminal.progress import Stopper, follow
+    from labelsieve.terminal.progress import show_epochs
+    from labelsieve.terminal.training import opened
+    from labelsieve.train.stop import Stopper
 
     runs, stopper = {}, Stopper()
     for method in METHODS:
-        run = runs[method] = going(out / method, demo_config(method, seed, epochs), resume=True)
+        run = runs[method] = opened(out / method, demo_config(method, seed, epochs), resume=True)
         if run.done:
-            console.print(f"{run.folder.path}: already done, taken as it is (remove it to train again)")
-        elif not follow(run, stopper, f"{NAMES[method]}:"):
+            console.print(f"{run.home.path}: already done, taken as it is (remove it to train again)")
+        elif not show_epochs(run, stopper, f"{NAMES[method]}:"):
             console.print("stopped; the same command goes on")
             raise typer.Exit(stopper.exit_code)
     summary = summarise(runs)
     atomic.write_text(out / "summary.json", json.dumps(summary, indent=1) + "\n")
     atomic.write_text(out / "report.html", demo_page(report(runs, summary)))
     say(summary)
-    console.print(f"report: {out / 'report.html'}    wrong labels: {runs['cpc'].folder.issues}")
+    console.print(f"report: {out / 'report.html'}    wrong labels: {runs['cpc'].home.issues}")
 
 
 def say(summary: dict[str, dict[str, float | None]]) -> None:

@@ -10,10 +10,10 @@ from labelsieve.data.web_inspection import web_inspection
 from labelsieve.runs.own import Watch, check_names, check_place, picture_options
 from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.console import console
-from labelsieve.terminal.going import made_wrong
 from labelsieve.terminal.looking import Looking
+from labelsieve.terminal.training import made_wrong
 from labelsieve.train.build import prior_for, recipe_for
-from labelsieve.train.loop import settled
+from labelsieve.train.start import settled
 
 
 def say_plan(config: Config, out: Path | None) -> None:

@@ -20,11 +20,11 @@ def resume(
     from labelsieve.data.sources import source_at
     from labelsieve.terminal.durations import parse_duration
     from labelsieve.terminal.ending import interruptible
-    from labelsieve.terminal.going import TOO_EARLY, finish
     from labelsieve.terminal.looking import Looking
-    from labelsieve.train.loop import take_up
+    from labelsieve.terminal.training import TOO_EARLY, show_training
+    from labelsieve.train import start
 
     seconds = parse_duration(time_limit) if time_limit else None
     with interruptible(TOO_EARLY), Looking().shown() as watch:
-        going_on = take_up(run, source=source_at(data) if data else None, device=device, watch=watch)
-    finish(going_on, seconds, began)
+        resumed = start.resume(run, source=source_at(data) if data else None, device=device, watch=watch)
+    show_training(resumed, seconds, began)

@@ -22,8 +22,10 @@ from labelsieve.runs.held import held
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration
 from labelsieve.terminal.looking import Looking
-from labelsieve.terminal.progress import Stopper, follow
-from labelsieve.train.loop import Progress, Run
+from labelsieve.terminal.progress import show_epochs
+from labelsieve.train.loop import Progress
+from labelsieve.train.run import Run
+from labelsieve.train.stop import Stopper
 
 MEASURED = ("prototypes", "both")
 
@@ -71,7 +73,7 @@ class Deadline:
                 self.opening = max(self.opening, time.monotonic() - began)
 
         stopper = Stopper(self.left())
-        done = follow(run, stopper, f"{task.name}:", seen)
+        done = show_epochs(run, stopper, f"{task.name}:", seen)
         self.exit_code = stopper.exit_code  # also of a signal that came when this run was all but done
         return done
 

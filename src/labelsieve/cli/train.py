@@ -94,7 +94,7 @@ def train(
     from labelsieve.errors import UsageError
     from labelsieve.terminal.console import console
     from labelsieve.terminal.durations import parse_duration
-    from labelsieve.terminal.going import finish, going
+    from labelsieve.terminal.training import opened, show_training
 
     if on_conflict is not None and decisions is None:
         raise UsageError("--on-conflict goes with --decisions RUN, whose reviewers may disagree; leave it out")
@@ -128,7 +128,7 @@ def train(
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")
     seconds = parse_duration(time_limit) if time_limit else None
-    finish(going(out, config, resume), seconds, began)
+    show_training(opened(out, config, resume), seconds, began)
 
 
 def config_for(

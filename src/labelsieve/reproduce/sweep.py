@@ -20,7 +20,9 @@ from labelsieve.runs import atomic
 from labelsieve.runs.held import held
 from labelsieve.runs.own import Watch
 from labelsieve.runs.rows import rows_for
-from labelsieve.train.loop import Progress, Run, begin, take_up
+from labelsieve.train.loop import Progress
+from labelsieve.train.run import Run
+from labelsieve.train.start import resume, start
 from labelsieve.version import __version__
 
 FORMAT = 1
@@ -178,6 +180,6 @@ def _do(task: Task, warm_ups: WarmUps, train: Train, report: Report, watch: Watc
 
 def _opened(task: Task, watch: Watch | None) -> Run:
     if not task.begun:
-        return begin(task.folder.path, task.config, watch)
+        return start(task.folder.path, task.config, watch)
     refuse_other_settings(task)
-    return take_up(task.folder.path, source=task.config.data.source, device=task.config.device, watch=watch)
+    return resume(task.folder.path, source=task.config.data.source, device=task.config.device, watch=watch)

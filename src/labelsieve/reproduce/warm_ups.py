@@ -16,7 +16,7 @@ from labelsieve.errors import ToolError
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs import checkpoint
 from labelsieve.runs.held import held
-from labelsieve.train.restore import start_at
+from labelsieve.train.restore import start_from_state
 from labelsieve.train.run import Run, state_of
 
 
@@ -61,7 +61,7 @@ class WarmUps:
             saved = checkpoint.load(self.folder(task))
             if saved.epoch != task.config.training.warmup:
                 return False
-            start_at(run, saved, list(saved.facts.get("timings", ())))
+            start_from_state(run, saved, list(saved.facts.get("timings", ())))
         except (ToolError, OSError):  # removed meanwhile, damaged, or of other data: the run warms up by itself
             return False
         return True

@@ -1,71 +1,28 @@
-"""Shows a run as it goes: a bar on a terminal, one plain line an epoch elsewhere. Stops on Ctrl-C, SIGTERM or at a limit."""
+"""Shows a run's epochs: a bar on a terminal, one plain line per epoch elsewhere."""
 
-import signal
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 
 from labelsieve.issues.percent import rounded
 from labelsieve.results.tail import tail
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import say_duration
-from labelsieve.train.loop import Progress as Step
-from labelsieve.train.loop import Run, drive
+from labelsieve.train.loop import Progress, each_epoch
+from labelsieve.train.run import Run
+from labelsieve.train.stop import Stopper
 
 
-class Stopper:
-    """Says when to stop after the current epoch: the time limit would be overrun by one more like the last, or a signal came."""
-
-    def __init__(self, limit: float | None = None, began: float | None = None) -> None:
-        """`began` is when the limit's clock started (`time.monotonic`), if before now: opening data may take minutes."""
-        self.limit = limit
-        self.last = time.monotonic()
-        self.began = self.last if began is None else began
-        self.signal: int | None = None
-
-    def __call__(self) -> bool:
-        now = time.monotonic()
-        epoch, self.last = now - self.last, now
-        return self.signal is not None or (self.limit is not None and now - self.began + epoch > self.limit)
-
-    @property
-    def exit_code(self) -> int:
-        """As shells say it: 130 for Ctrl-C, 143 for SIGTERM. With 0 a script would go on with a run that is not done."""
-        return 0 if self.signal is None else 128 + self.signal
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """The first Ctrl-C or SIGTERM (schedulers, `kill`) asks for a stop after this epoch, the second stops at once."""
-
-        def restore() -> None:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-        def heard(signum: int, frame: FrameType | None) -> None:
-            self.signal = signum
-            restore()
-            again = "press Ctrl-C" if signum == signal.SIGINT else "send the signal"
-            console.print(f"stopping after this epoch; {again} again to stop at once", style="yellow")
-
-        before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            restore()
-
-
-def follow(run: Run, stopper: Stopper, title: str = "", after: Callable[[Step], None] = lambda step: None) -> bool:
+def show_epochs(run: Run, stopper: Stopper, title: str = "", after: Callable[[Progress], None] = lambda step: None) -> bool:
     """Train the run and show it; True when it is done, False when it stopped early and can go on. `after` sees each epoch."""
-    with stopper.listening():
+    with stopper.listening(lambda words: console.print(words, style="yellow")):
         if console.is_terminal:
             _with_bar(run, stopper, title, after)
         else:
-            for step in drive(run, stopper):
+            for step in each_epoch(run, stopper):
                 after(step)
                 if step.record["phase"] != "final":
                     console.print(f"{title}{' ' if title else ''}{line(step)}")
@@ -73,27 +30,27 @@ def follow(run: Run, stopper: Stopper, title: str = "", after: Callable[[Step], 
     return run.done
 
 
-def _with_bar(run: Run, stopper: Stopper, title: str, after: Callable[[Step], None]) -> None:
+def _with_bar(run: Run, stopper: Stopper, title: str, after: Callable[[Progress], None]) -> None:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as bar:
+    with Bar(*columns, console=console) as bar:
         task = bar.add_task(title or "training", total=run.parts.recipe.epochs, completed=run.epoch, state="")
-        for step in drive(run, stopper):
+        for step in each_epoch(run, stopper):
             after(step)
             bar.update(task, completed=step.epoch, state=line(step))
             _say(step)
 
 
-def _say(step: Step) -> None:
+def _say(step: Progress) -> None:
     for note in step.new_notes:
         console.print(f"note (epoch {step.record['epoch']}): {note}", style="yellow")
 
 
-def line(step: Step) -> str:
+def line(step: Progress) -> str:
     """Epoch, phase, loss, accuracy, share of clean labels, time left."""
     words = said(step.record, step.epoch, step.epochs)
     left = (step.epochs - step.epoch) * step.seconds

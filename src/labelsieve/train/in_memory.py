@@ -1,66 +1,20 @@
-"""A run without a folder: a configuration and rows go in, the trained parts and the last division come out."""
+"""The cautions of a run without a folder, from what it found in memory."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 
 from labelsieve.config.schema import Config
-from labelsieve.errors import ToolError
 from labelsieve.issues.estimate import chances, doubted, limited
 from labelsieve.issues.table import LabelIssues
-from labelsieve.methods.algorithm import Diverged, Epoch, learn
+from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_wrong
 from labelsieve.results.cautions import cautions
-from labelsieve.results.history import ScoreHistory
-from labelsieve.results.label_score import remember_division
 from labelsieve.runs.findings import Findings, Record
-from labelsieve.runs.rows import Rows
-from labelsieve.train.build import Parts, parts_for
-from labelsieve.train.decide import Decision, decide, decided, left_open, seen_after_warm_up, with_decision
-from labelsieve.train.measure import Measure
-
-Show = Callable[[dict[str, Any], int], None]
-
-
-@dataclass(frozen=True)
-class Trained:
-    parts: Parts
-    epoch: Epoch  # the final one: it only divides
-    decision: Decision | None  # what was left open, and followed from the noise
-    history: ScoreHistory
-    metrics: list[dict[str, Any]]  # a line an epoch, from the last of the warm-up on
-
-
-def unseen(record: dict[str, Any], epochs: int) -> None:
-    """What an epoch measured, and of how many it is: shown to nobody."""
-
-
-def train_in_memory(config: Config, rows: Rows, show: Show = unseen) -> Trained:
-    """The same training as a run's, from its start to its end, with the same draws. `show` is called after each epoch."""
-    parts, decision = parts_for(config, rows), None
-    history = ScoreHistory(len(rows.data), config.output.history_mib)
-    measure = Measure(rows.data, None, None, parts.recipe, parts.engine, parts.learners)
-    start, metrics = 0, list[dict[str, Any]]()
-    try:
-        if left_open(config) and config.method != "ce":
-            start = parts.recipe.warmup
-            for early in learn(parts.learners, parts.recipe, parts.engine, parts.prior, 0, parts.pinned, stop=start):
-                show(measure.record(early), parts.recipe.epochs)
-            decision = decide(config, seen_after_warm_up(parts.learners, parts.recipe, parts.engine))
-            parts = replace(parts, recipe=decided(config, decision))
-            for learner in parts.learners:
-                learner.teacher.memory = decision.mixture_memory
-        for last in learn(parts.learners, parts.recipe, parts.engine, parts.prior, start, parts.pinned):
-            remember_division(history, last, parts.learners)
-            line = replace(measure, recipe=parts.recipe).record(last)
-            metrics.append(with_decision(line, decision) if decision and last.index == start else line)
-            show(line, parts.recipe.epochs)
-    except Diverged as error:
-        raise ToolError(f"{error}; try a lower learning rate, such as lr={config.training.lr / 4:g}") from None
-    return Trained(parts, last, decision, history, metrics)
+from labelsieve.train.decide import Decision
 
 
 def cautions_of(

@@ -1,4 +1,4 @@
-"""A run that has begun, out of its folder: the newest checkpoint goes in, a `Run` that stands where it stood comes out.
+"""Puts a run back where its newest checkpoint left it.
 
 What was deleted meanwhile and can be made from the rest is made again; what cannot is an error that says so.
 """
@@ -25,12 +25,12 @@ from labelsieve.runs.own import Watch
 from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.train.choice import Chosen
 from labelsieve.train.decide import Decision, by_estimate
-from labelsieve.train.run import Run, assemble, fingerprint, follow, keep_answers, keep_model, save, values
+from labelsieve.train.run import Run, fingerprint, keep_answers, keep_model, new_run, save, settle, values
 
 ALIKE = 0.01  # of a deviation: decoders round otherwise by far less
 
 
-def go_on(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
+def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
     saved = checkpoint.load(folder.goes_on_from)
     rows = rows_for(_as_begun(config), watch, known_files(folder)) if rows is None else rows
     if fingerprint(rows) != saved.facts.get("fingerprint"):
@@ -40,7 +40,7 @@ def go_on(folder: RunFolder, config: Config, watch: Watch | None = None, rows: R
         )
     _check_values(config, rows, saved.facts.get("values"))
     validate_for(config, rows.data)
-    run = assemble(folder, config, rows)
+    run = new_run(folder, config, rows)
     try:
         _restore(run, saved)
     except ToolError as error:
@@ -76,7 +76,7 @@ def _as_begun(config: Config) -> Config:
 
 def _mend(run: Run) -> None:
     """Write again what was deleted and can be made from the rest; what cannot be made is an error."""
-    folder, noise = run.folder, run.rows.noise
+    folder, noise = run.home, run.rows.noise
     if noise is not None and not folder.noise.exists():
         label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
     if run.rows.opened is not None and not (folder.data_facts.exists() and folder.samples.exists()):
@@ -105,21 +105,21 @@ def _mend(run: Run) -> None:
         write_card(folder)
 
 
-def start_at(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:
+def start_from_state(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:
     """Put a run that has not begun where another stood that did the same so far; it goes on as if it had come there itself.
 
     What the other decided after its warm-up is decided again by this run's settings, from the same estimate.
     """
     if run.epoch or fingerprint(run.rows) != saved.facts.get("fingerprint"):
         raise ToolError(
-            f"{run.folder.path}: it has begun or has other data, so it cannot start where another run stood; leave out what "
+            f"{run.home.path}: it has begun or has other data, so it cannot start where another run stood; leave out what "
             f"changes data or noise, or train it by itself"
         )
-    with run.folder.only_one():
+    with run.home.only_one():
         _restore(run, replace(saved, facts={**saved.facts, "decision": _decided_here(run, saved.facts.get("decision"))}))
         run.timings = list(timings)
-        run.folder.write_lines(run.folder.metrics, run.metrics)
-        run.folder.write_lines(run.folder.timings, run.timings)
+        run.home.write_lines(run.home.metrics, run.metrics)
+        run.home.write_lines(run.home.timings, run.timings)
         save(run)
 
 
@@ -136,7 +136,7 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     run.history.load_state_dict(_part(saved, "history"))
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
     if saved.facts.get("decision"):
-        follow(run, Decision.from_facts(saved.facts["decision"]))
+        settle(run, Decision.from_facts(saved.facts["decision"]))
     if saved.facts.get("chosen"):
         run.chosen = Chosen(**saved.facts["chosen"], tensors=_part(saved, "chosen"))
     for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
@@ -144,7 +144,7 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     run.metrics = list(saved.facts["metrics"])
     for learner in run.parts.learners:
         learner.has_mixed = any(one.get("phase") in ("mixture", "prototypes") for one in run.metrics)
-    run.timings = run_files.records(run.folder.timings)[: len(run.metrics)]
+    run.timings = run_files.records(run.home.timings)[: len(run.metrics)]
 
 
 def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:

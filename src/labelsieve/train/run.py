@@ -1,6 +1,7 @@
-"""An open run: its folder, its objects, how far it is. How it is put together, and how it is saved as a checkpoint."""
+"""A run that is being trained: what it was told, its objects, how far it is, and its folder if it has one."""
 
 import hashlib
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -23,9 +24,9 @@ from labelsieve.train.measure import prototype_scores
 
 @dataclass
 class Run:
-    """An open run: its folder, its objects, and how far it is."""
+    """What it was told, its objects, and how far it is. Without a folder it lives in memory only."""
 
-    folder: RunFolder
+    folder: RunFolder | None  # None: nothing is written
     config: Config
     rows: Rows
     parts: Parts
@@ -37,6 +38,16 @@ class Run:
     decision: Decision | None = None  # what was left open and has been decided
     chosen: Chosen | None = None  # by the rule best-val: the model so far
     choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
+
+    @property
+    def home(self) -> RunFolder:
+        """The folder of a run that has one."""
+        assert self.folder is not None
+        return self.folder
+
+    def only_one(self) -> AbstractContextManager[None]:
+        """Hold the folder against a second process."""
+        return nullcontext() if self.folder is None else self.folder.only_one()
 
 
 def fingerprint(rows: Rows) -> str:
@@ -59,16 +70,19 @@ def values(rows: Rows) -> list[float]:
     return [fmean(rows.collection.mean), fmean(rows.collection.std)]
 
 
-def assemble(folder: RunFolder, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
+def new_run(folder: RunFolder | None, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
     history = ScoreHistory(len(rows.data), config.output.history_mib)
     return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
 
 
-def follow(run: Run, decision: Decision) -> None:
+def settle(run: Run, decision: Decision) -> None:
+    """Train on by what was decided after the warm-up."""
     run.decision = decision
     run.parts = replace(run.parts, recipe=decided(run.config, decision))
     for learner in run.parts.learners:
         learner.teacher.memory = decision.mixture_memory
+    if run.folder is None:
+        return
     said = early_cautions(asdict(decision.estimate), counts(run.rows))
     run.folder.write_json(run.folder.estimate, decision.facts() | {"cautions": said})
 
@@ -89,6 +103,9 @@ def state_of(run: Run) -> checkpoint.Checkpoint:
 
 
 def save(run: Run, at_stop: bool = False) -> None:
+    """A checkpoint, where the run has a folder."""
+    if run.folder is None:
+        return
     state = state_of(run)
     checkpoint.save(run.folder.checkpoints, state)
     if run.config.output.slim_checkpoint and at_stop:
@@ -98,7 +115,7 @@ def save(run: Run, at_stop: bool = False) -> None:
 def keep_model(run: Run) -> None:
     """The model as it stands, or the one that was chosen, into the run folder."""
     chosen = None if run.chosen is None else run.chosen.tensors
-    write_model(run.folder, run.config, run.parts.learners, run.rows.collection, chosen)
+    write_model(run.home, run.config, run.parts.learners, run.rows.collection, chosen)
 
 
 def keep_answers(run: Run) -> None:
@@ -109,8 +126,8 @@ def keep_answers(run: Run) -> None:
     if run.chosen is None:
         seen = [run.parts.engine.predict(learner, held.images) for learner in learners]
         scores = [prototype_scores(learner, prediction) for learner, prediction in zip(learners, seen)]
-        write_answers(run.folder, [prediction.logits for prediction in seen], scores, held)
+        write_answers(run.home, [prediction.logits for prediction in seen], scores, held)
     else:
         model = model_of(run.chosen, run.config, run.rows, learners, run.parts.engine.device)
         looks = model.look(held.images, run.config.engine.eval_batch)
-        write_answers(run.folder, [look.logits for look in looks], [look.prototypes for look in looks], held)
+        write_answers(run.home, [look.logits for look in looks], [look.prototypes for look in looks], held)

@@ -1,0 +1,83 @@
+"""Shows a run from what was read to what it found, and how to resume it where it stopped; `train` and `resume` share it."""
+
+import shlex
+from pathlib import Path
+
+import typer
+
+from labelsieve.config.schema import Config
+from labelsieve.issues.estimate import in_words
+from labelsieve.issues.rules import ACTIONS
+from labelsieve.results.cautions import cautions
+from labelsieve.runs.findings import read_findings, read_record
+from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.rounds import rounds
+from labelsieve.runs.rows import Rows
+from labelsieve.terminal.console import console
+from labelsieve.terminal.ending import interruptible
+from labelsieve.terminal.looking import Looking, say_rows
+from labelsieve.terminal.progress import say_summary, show_epochs
+from labelsieve.terminal.rounds import say_rounds
+from labelsieve.train.run import Run
+from labelsieve.train.start import start, start_or_resume
+from labelsieve.train.stop import Stopper
+
+TOO_EARLY = "interrupted before the first epoch; nothing is lost, give the command again"
+
+
+def opened(out: Path, config: Config, resume: bool = True) -> Run:
+    """A new run in `out`, or with `resume` the one that is there; the reading of its data is shown."""
+    with interruptible(TOO_EARLY), Looking().shown() as watch:
+        return start_or_resume(out, config, watch) if resume else start(out, config, watch)
+
+
+def made_wrong(rows: Rows) -> str:
+    """What share of the labels was made wrong on purpose, and how, as more words on the data; "" where none was."""
+    return (
+        "" if rows.noise is None else f", {100 * float(rows.noise.flipped.double().mean()):.1f} % made wrong ({rows.noise.spec})"
+    )
+
+
+def show_training(run: Run, limit: float | None, began: float | None = None) -> None:
+    """Train to the end or to the limit (seconds since `began`), and say what came out. A signal ends it with its exit code."""
+    folder, path = run.home, run.home.path
+    if run.done:
+        console.print(f"{path}: already done, {run.epoch} epochs")
+        return
+    say_rows(run.rows, run.choices, folder.left_out if folder.left_out.exists() else None)
+    where = f"epoch {run.epoch} of {run.parts.recipe.epochs}" if run.epoch else f"{run.parts.recipe.epochs} epochs"
+    console.print(
+        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data):,} {run.rows.data.things}, "
+        f"{len(run.rows.data.classes)} classes{made_wrong(run.rows)}, {where}, {run.parts.engine.device}"
+    )
+    stopper = Stopper(limit, began)
+    again = f"labelsieve resume {shlex.quote(str(path))}"
+    with interruptible(f"stopped at once; resume from the last checkpoint with:\n  {again}"):
+        done = show_epochs(run, stopper)
+    if done:
+        say_summary(run)
+        if folder.issues.exists():
+            _say_findings(folder)
+        if run.rows.decided is not None:
+            say_rounds(rounds(folder))
+        listed = f"; most suspicious labels first in {folder.issues}" if folder.issues.exists() else ""
+        console.print(f"done: {path}{listed}")
+    else:
+        console.print(f"stopped after epoch {run.epoch} of {run.parts.recipe.epochs}; resume with:")
+        console.print(f"  {again}")
+        raise typer.Exit(stopper.exit_code)
+
+
+def _say_findings(folder: RunFolder) -> None:
+    """How many labels seem wrong, what to do about those that are listed, and when not to trust it; as card and report say."""
+    found = read_findings(folder)
+    issues = int(found.is_issue.sum())
+    lead, aside = in_words(found.share.share, found.share.low, found.share.high)
+    actions = ", ".join(f"{found.issue_actions[name]:,} to {name}" for name in ACTIONS if found.issue_actions[name])
+    listed = "is listed as an issue" if issues == 1 else "are listed as issues"
+    console.print(
+        f"{lead} of the labels seem to be wrong ({aside}); "
+        f"{issues:,} of {len(found.score):,} {listed}{': ' if actions else ''}{actions}"
+    )
+    for caution in cautions(found, read_record(folder)):
+        console.print(f"caution: {caution}", style="yellow")
