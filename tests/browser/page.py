@@ -11,18 +11,20 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-# The first answer to such a request that says such a thing is held back; `read` tells that the page has done with it.
+# The first answer to such a request that says such a thing is held back, or every one; `read` tells that the page has read it.
 HOLD = """
-const [asked, words] = arguments;
+const [asked, words, every] = arguments;
 const real = window.fetch;
-Object.assign(window, { held: 0, read: false });
+const gate = new Promise((open) => { window.release = () => { window.released = true; open(); }; });
+Object.assign(window, { held: 0, read: false, released: false });
 window.fetch = async (path, ...rest) => {
   const answer = await real(path, ...rest);
-  if (window.release || !String(path).includes(asked) || !(await answer.clone().text()).includes(words)) return answer;
+  if (window.released || (window.held && !every) || !String(path).includes(asked)) return answer;
+  const said = await answer.clone().text();
+  if (!said.includes(words) || (window.held && !every)) return answer;
   window.held += 1;
-  await new Promise((done) => { window.release = done; });
-  const facts = await answer.json();
-  answer.json = async () => { setTimeout(() => { window.read = true; }); return facts; };
+  await gate;
+  answer.json = async () => { setTimeout(() => { window.read = true; }); return JSON.parse(said); };
   return answer;
 };
 """
@@ -31,6 +33,19 @@ LISTEN = """
 const live = document.getElementById('live');
 window.announced = [];
 new MutationObserver(() => window.announced.push(live.textContent)).observe(live, { childList: true });
+"""
+# Is the label in focus here? What is pressed before decides nothing, and the page says so.
+LOADED = "return import('/static/store.js').then(({ store }) => store.known && (!store.total || store.rows.has(store.focus)))"
+# Nothing moves or fades any more, all pictures are here or refused, and what was drawn last is on the screen.
+STILL = """
+const done = arguments[0];
+const look = () => {
+  const moves = document.getAnimations().some((one) => one.playState === 'running');
+  const loads = [...document.images].some((one) => one.checkVisibility() && !one.complete);
+  if (moves || loads) setTimeout(look, 20);
+  else requestAnimationFrame(() => requestAnimationFrame(() => done()));
+};
+look();
 """
 PATIENCE = 120.0  # of a machine that is busy with other tests; what is awaited usually takes a fraction of a second
 
@@ -69,12 +84,12 @@ class Page:
         self.driver.execute_cdp_cmd("Network.enable", {})
         self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", facts)
 
-    def hold(self, asked: str, words: str = "") -> None:
-        """The first answer to a request with `asked` in it that says `words` stays on its way until it is let go."""
-        self.script(HOLD, asked, words)
+    def hold(self, asked: str, words: str = "", every: bool = False) -> None:
+        """The first answer to a request with `asked` in it that says `words`, or `every` one, waits until it is let go."""
+        self.script(HOLD, asked, words, every)
 
     def until_held(self) -> None:
-        self.until(lambda: self.script("return window.held") == 1, "an answer to hold back")
+        self.until(lambda: self.script("return window.held"), "an answer to hold back")
 
     def let_go(self) -> None:
         """And the page has read it."""
@@ -84,9 +99,21 @@ class Page:
     # --- doing
 
     def press(self, *keys: str) -> None:
-        """One key after the other, to whatever has the focus."""
+        """One key after the other, to whatever has the focus; each once the label in focus is here."""
         for key in keys:
-            ActionChains(self.driver).send_keys(key).perform()
+            self.loaded()
+            self.press_at_once(key)
+
+    def press_at_once(self, key: str) -> None:
+        """Also while the list is on its way."""
+        ActionChains(self.driver).send_keys(key).perform()
+
+    def loaded(self) -> None:
+        self.until(lambda: self.script(LOADED), "the label in focus")
+
+    def still(self) -> None:
+        self.driver.set_script_timeout(PATIENCE)
+        self.driver.execute_async_script(STILL)
 
     def chord(self, held: str, *keys: str) -> None:
         chain = ActionChains(self.driver).key_down(held)

@@ -1,6 +1,5 @@
 """What can be measured of looks: contrast in light and dark, names for screen readers, phone width, first paint."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,7 @@ def test_every_text_has_enough_contrast(lookable: Server, tab: Tab, dark: bool) 
     page.press("a", "k", "d", "u", "3", " ")
     page.saved()
     for mode in ("grid", "single"):
-        time.sleep(0.5)
+        page.still()
         found = page.script(CONTRASTS)
         assert len(found) > 30 and not [one for one in found if one[1] < 4.5], mode
         page.press("g")
@@ -102,7 +101,7 @@ def test_phone_and_tablet_width(lookable: Server, tab: Tab, width: int) -> None:
         assert page.script("return document.querySelector('.actions').getBoundingClientRect().bottom") <= 781
         assert page.script(SMALL) == []
         page.click(page.button("Grid / single"))
-        time.sleep(0.2)
+        page.still()
     page.click(page.button("Filter") if width < 900 else page.by_id("text"))
     assert page.by_id("state").is_displayed()
 
@@ -112,7 +111,7 @@ def test_nothing_sticks_out_of_a_desktop_window(lookable: Server, tab: Tab, widt
     page = tab(lookable.address)
     page.size(width, 860)
     page.press("s")
-    time.sleep(0.3)
+    page.still()
     code = "return [...document.querySelectorAll('header *, .filters *, .actions *')].filter(e => e.checkVisibility() && "
     assert page.script(code + "e.getBoundingClientRect().right > innerWidth + 1).map(e => e.id || e.textContent)") == []
     assert page.script("return document.querySelector('.filters').getBoundingClientRect().height") < 60
