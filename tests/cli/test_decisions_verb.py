@@ -97,7 +97,7 @@ def test_an_exported_row_that_was_edited_is_new_and_the_rest_is_not(tmp_path: Pa
 
 def test_a_file_that_is_not_there_is_called_so(tmp_path: Path, run: Path, shell: Shell) -> None:
     answer = shell("decisions", run, "--from", tmp_path / "mine.csv")
-    assert answer.code == 1 and "mine.csv: no such file; check the path" in answer.err
+    assert answer.code == 1 and "mine.csv: no such file; name a CSV of decisions" in answer.err
 
 
 def test_every_bad_row_is_named_and_nothing_comes_in(tmp_path: Path, run: Path, shell: Shell) -> None:
@@ -198,7 +198,7 @@ def test_what_an_older_log_is_signed_with_goes_out_as_text(tmp_path: Path, run: 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.json", "[{", "cannot be read as JSON"),
+        ("a.json", "[{", "export from Label Studio as JSON"),
         ("a.json", '[{"image": "x", "choice": "1"}]', "not JSON-MIN"),
         ("a.json", "[[]]", "not a list of tasks"),
         ("a.csv", "id,label\n1,2\n", 'the column "action" is missing'),

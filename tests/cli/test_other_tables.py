@@ -10,6 +10,7 @@ import pytest
 from cli.conftest import Answer, Shell
 from cli.own import QUICK, folder
 from labelsieve.data.pictures import pool
+from labelsieve.exports import album
 from labelsieve.issues.reading import read_issues
 from runs.tiny import pictures as stripes
 
@@ -154,10 +155,10 @@ def test_an_export_for_hugging_face_can_be_inspected(
     found = shell("inspect", tmp_path / "hf", "--json")
     assert found.code == 0 and json.loads(found.out)["samples"] == 18
 
-    def refused(self: Path, target: Path) -> None:
+    def refused(*words: object) -> None:
         raise OSError("another disk")
 
-    monkeypatch.setattr(Path, "hardlink_to", refused)
+    monkeypatch.setattr(album, "hardlink", refused)
     said = shell("export", run, "--to", "huggingface", "--out", tmp_path / "links").out
     words = shlex.split(said[said.index("labelsieve inspect ") :])
     assert shell(*words[1:]).code == 0

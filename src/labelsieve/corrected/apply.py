@@ -22,6 +22,7 @@ from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
+from labelsieve.runs.atomic import take_back
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import lies_inside, picture_options
@@ -70,6 +71,8 @@ def apply_run(
     if put != HARDLINK and write not in LINKED:
         raise UsageError(f"{out}: --copy and --symlink are for folders of pictures, which this is not; leave them out")
     changes = out / CHANGES if write in FOLDERS else out.parent / CHANGES
+    if write not in FOLDERS:
+        take_back(out, changes)
     refuse(out, changes, source, begun.data.source)
     ordered = [*(said[row] for row in np.argsort(found.order, kind="stable").tolist()), *said[len(found.order) :]]
     decided = {*decisions, *(one.decision.id for one in (rounds.carried if rounds is not None else ()))}

@@ -330,12 +330,7 @@ def _named(rows: Listing | NoisyData) -> dict[str, str]:
 def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
     with atomic.disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_new(out, write)
-    try:
-        atomic.write_new_text(out.parent / CHANGES, changes)
-    except BaseException:  # half of it would stand in the way of the next try
-        out.unlink(missing_ok=True)
-        raise
+    atomic.write_pair(out, write, out.parent / CHANGES, changes)
 
 
 FOLDERS: tuple[Write, ...] = (_tree, _folders, _shard_folder)  # changes.csv lies inside of what these write

@@ -26,6 +26,7 @@ from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.data.places import whole_path, whole_spec
+from labelsieve.doors import reading
 from labelsieve.errors import UsageError, suggest
 
 Loader = Callable[[Path | None], Collection]
@@ -135,7 +136,8 @@ def load_data(spec: str, skip_unlabelled: bool = False, white: int | None = None
     if colon and not path:
         raise UsageError(f'"{spec}" has nothing after the colon; write {FORMS[name]}')
     place = Path(path).expanduser() if path else None
-    return read_arrays(place, skip_unlabelled, white) if name == "arrays" else Loaded(SOURCES[name](place))
+    with reading(place or name, "write or fetch the data again"):
+        return read_arrays(place, skip_unlabelled, white) if name == "arrays" else Loaded(SOURCES[name](place))
 
 
 def subset_rows(labels: NDArray[np.int64], limit: int) -> NDArray[np.int64]:

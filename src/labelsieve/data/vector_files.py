@@ -12,7 +12,7 @@ from torch import Tensor
 from labelsieve.data.npz import Array, read_npy, read_npz
 from labelsieve.data.npz_keys import COLUMNS, ids_by_key, misshapen, plain_labels, sample_keys
 from labelsieve.data.pictures import columns as usual
-from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
+from labelsieve.data.pictures.arrow import is_vector, parquet_columns, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import needed, optional
 from labelsieve.data.pictures.labels import Labels, name_labels, number_labels
 from labelsieve.data.pictures.manifest import ids_of, splits_of
@@ -46,7 +46,7 @@ def new_vectors(path: Path, options: PictureOptions | None = None) -> tuple[list
         file = parquet_file(path)
         column, others = _vector_column(file, path, options)
         name = optional(others, options.id_column, usual.ID, "id_column", path)
-        table = file.read(columns=[column] if name is None else [column, name])
+        table = parquet_columns(path, [column] if name is None else [column, name])
         found = _matrix(table.column(column), path, column)
         ids = None if name is None else table.column(name).to_pylist()
     else:
@@ -129,7 +129,7 @@ def parquet_rows(path: Path, options: PictureOptions) -> Rows:
     label = needed(others, options.label_column, usual.LABEL, "label_column", path)
     id_column = optional(others, options.id_column, usual.ID, "id_column", path)
     split = optional(others, options.split_column, usual.SPLIT, "split_column", path)
-    table = file.read(columns=[name for name in (column, label, id_column, split) if name is not None])
+    table = parquet_columns(path, [name for name in (column, label, id_column, split) if name is not None])
     ids = None if id_column is None else ids_of(table.column(id_column).to_pylist(), path)
     labels = name_labels(table.column(label).to_pylist(), str(path), options.classes)
     values = vectors(_matrix(table.column(column), path, column), str(path))

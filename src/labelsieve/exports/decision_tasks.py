@@ -1,6 +1,5 @@
 """Decisions as Label Studio's tasks: what stands goes out as annotations, and annotations come back from its JSON export."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,9 +7,12 @@ from typing import Any
 from labelsieve.decisions.decision import LABELLING, Decision
 from labelsieve.decisions.incoming import Incoming, Sample
 from labelsieve.decisions.state import State
+from labelsieve.doors import read_json, reading
 from labelsieve.errors import ToolError
 from labelsieve.exports.label_files import choice
 
+LARGEST = 2**30  # bytes
+TEXTS = ("action", "who", "when", "key")  # of a decision that went out; its label may be null
 ACTION = "action"  # the control of labelling.xml for drop and unsure; its other one chooses a class
 
 
@@ -48,10 +50,8 @@ def _result(one: Decision) -> dict[str, Any]:
 
 def read_tasks(path: Path, who: str, when: str) -> list[Incoming]:
     """The annotations in Label Studio's export named JSON. Skipped and empty ones decide nothing and are passed over."""
-    try:
-        tasks: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ToolError(f"{path}: cannot be read as JSON ({error}); export from Label Studio as JSON") from None
+    with reading(path, "export from Label Studio as JSON"):
+        tasks: Any = read_json(path, LARGEST, follow=True)
     if not isinstance(tasks, list) or not all(isinstance(task, dict) and isinstance(task.get("data"), dict) for task in tasks):
         raise ToolError(f'{path}: not a list of tasks with "data"; export from Label Studio as JSON (not JSON-MIN)')
     return [row for number, task in enumerate(tasks, 1) for row in _rows(task, f"task {number}", who, when)]
@@ -93,7 +93,11 @@ def _recorded(data: dict[str, Any], action: str, label: str | None) -> dict[str,
     """Who said the same before it went out, if anybody did."""
     records = data.get("decisions")
     for record in records if isinstance(records, list) else ():
-        whole = isinstance(record, dict) and {"action", "label", "who", "when", "key"} <= set(record)
+        whole = (
+            isinstance(record, dict)
+            and set(TEXTS) <= set(record)
+            and all(isinstance(record[key], str) for key in TEXTS if key != "label")
+        )
         if whole and record["label"] == label and (label is not None or record["action"] == action):
             return dict(record)
     return None

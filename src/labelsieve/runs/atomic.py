@@ -35,7 +35,7 @@ def _remedy(error: OSError) -> str:
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` make the file under another name, flush it to the disk, then put it in place in one move."""
     with disk_errors(path):
-        draft = path.with_name(f".{path.name}.draft")
+        draft = _draft_of(path)
         try:
             _fresh(draft)
             write(draft)
@@ -73,6 +73,59 @@ def write_new(path: Path, write: Callable[[Path], None]) -> None:
         flush(path.parent)
 
 
+def write_pair(path: Path, write: Callable[[Path], None], beside: Path, text: str) -> None:
+    """As `write_new`, for a file and a text beside it, of which there are both or none.
+
+    The text is put in place first, and a copy of it stays until the file is there, too. By that copy `take_back` knows the text
+    of a process that was killed between the two.
+    """
+
+    told: list[Path] = []
+
+    def write_and_tell(draft: Path) -> None:
+        write(draft)
+        flush(draft)
+        write_new_text(beside, text)
+        told.append(beside)
+
+    with disk_errors(path), _held(_copy_of(path, beside), _unlink, _fresh) as copy:
+        copy.write_bytes(text.encode())
+        flush(copy)
+        try:
+            write_new(path, write_and_tell)
+        except BaseException:
+            for placed in told:
+                placed.unlink(missing_ok=True)
+            raise
+
+
+def take_back(path: Path, beside: Path) -> None:
+    """Take away the text that a killed `write_pair` left beside a file which never came; anything else stays.
+
+    A draft with a second name did come, wherever the file was moved since, and so did one that is gone.
+    """
+    copy, draft = _draft_of(_copy_of(path, beside)), _draft_of(path)
+    if os.path.lexists(path) or not (_is_plain(copy) and _is_plain(beside) and _is_plain(draft)):
+        return
+    with disk_errors(path), _lock(copy, path):  # refused where its process lives
+        if draft.stat().st_nlink == 1 and copy.read_bytes() == beside.read_bytes():
+            beside.unlink()
+            flush(path.parent)
+
+
+def _copy_of(path: Path, beside: Path) -> Path:
+    """What names the copy: one for each file that `beside` may belong to."""
+    return path.with_name(f"{path.name}.{beside.name}")
+
+
+def _draft_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.draft")
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
 def write_new_text(path: Path, text: str) -> None:
     def write(draft: Path) -> None:
         draft.write_bytes(text.encode())
@@ -105,7 +158,7 @@ def _put_new(draft: Path, path: Path) -> None:
 @contextmanager
 def _held(path: Path, clear: Callable[[Path], None], make: Callable[[Path], None]) -> Iterator[Path]:
     """A fresh draft of what will lie at `path`, which no other process clears away or fills meanwhile; gone afterwards."""
-    draft = path.with_name(f".{path.name}.draft")
+    draft = _draft_of(path)
     if draft.exists() and not draft.is_symlink():
         with _lock(draft, path), suppress(OSError):  # refused where its process lives
             clear(draft)

@@ -126,7 +126,7 @@ def test_faults_are_named(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r'val-00000-of-00001\.parquet: its schema says other classes of "label"'):
         open_pictures(tmp_path / "a")
     (tmp_path / "a" / "data" / "val-00000-of-00001.parquet").write_bytes(b"cut")
-    with pytest.raises(ToolError, match=r"val-00000-of-00001\.parquet: not a whole Parquet file"):
+    with pytest.raises(ToolError, match=r"val-00000-of-00001\.parquet: .*not a whole Parquet file"):
         open_pictures(tmp_path / "a")
     for name in ("mnist", "kmnist"):
         shard(tmp_path / "b" / name / "train-00000-of-00001.parquet", cells(2), [0, 1])

@@ -10,7 +10,7 @@ import numpy as np
 
 from labelsieve.data.corrected.corrections import DROPPED, Corrections, corrected_values
 from labelsieve.data.pictures import columns as usual
-from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
+from labelsieve.data.pictures.arrow import parquet_batches, parquet_columns, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import optional
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
@@ -64,7 +64,7 @@ def _values(
     file: Path, label: str, listing: Listing, rows: Any, ids: Sequence[str], names: list[str] | None, corrections: Corrections
 ) -> list[Any]:
     """The label column of one file: old values where nothing changed, and DROPPED where a row goes."""
-    before = parquet_file(file).read(columns=[label]).column(label).to_pylist()
+    before = parquet_columns(file, [label]).column(label).to_pylist()
     if names is None:
         return corrected_values(ids, before, corrections, str(file))
     number = {name: code for code, name in enumerate(names)}
@@ -84,7 +84,7 @@ def _rewrite(file: Path, target: Path, label: str, values: list[Any], ids: Seque
     plain = kind.value_type if arrow.types.is_dictionary(kind) else kind
     start = left = 0
     with arrow.parquet.ParquetWriter(target, schema) as writer:
-        for batch in opened.iter_batches(BATCH, use_threads=False):
+        for batch in parquet_batches(file, BATCH):
             kept = [row for row in range(len(batch)) if values[start + row] is not DROPPED]
             some = batch.take(arrow.array(kept, arrow.int64()))
             columns = some.columns

@@ -1,11 +1,14 @@
 """pyarrow, where it is installed: Arrow stream files and Parquet files as tables. A missing pyarrow is explained."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from labelsieve.doors import open_plain, reading
 from labelsieve.errors import ToolError
+
+AGAIN = "it is not a whole Parquet file: write it again"
 
 
 def pyarrow_for(path: Path) -> Any:
@@ -27,14 +30,13 @@ def arrow_table(path: Path, names: Sequence[str] | None = None) -> Any:
     They are checked: Arrow believes what a mapped file says of where its values lie, and would read beyond it.
     """
     pa = pyarrow_for(path)
-    try:
+    with reading(path, "it is not a whole Arrow file: save the data set again"):
+        open_plain(path, follow=True).close()
         found = pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
         if names is not None:
             found = found.select([name for name in found.column_names if name in names])
         found.validate(full=True)
-    except (OSError, pa.ArrowException) as error:
-        raise ToolError(f"{path}: not a whole Arrow file ({error}); save the data set again") from None
-    return found
+        return found
 
 
 def stored_columns(path: Path, names: Sequence[str], *others: str) -> Any:
@@ -47,21 +49,36 @@ def stored_columns(path: Path, names: Sequence[str], *others: str) -> Any:
             raise ToolError(f'{path}: it has no column "{name}"; save the data set again')
     if not packed:
         return file.select(list(names))
-    pa = pyarrow_for(path)
-    try:
-        return file.read(columns=list(names))
-    except (OSError, pa.ArrowException) as error:
-        raise ToolError(f"{path}: not a whole Parquet file ({error}); write it again") from None
+    return parquet_columns(path, names)
 
 
 def parquet_file(path: Path) -> Any:
     """The opened Parquet file: its schema is read, its rows are not."""
     pa = pyarrow_for(path)
-    try:
+    with reading(path, AGAIN):
+        open_plain(path, follow=True).close()
         # Mapped and not read ahead: of pictures, a file holds more than the memory may.
         return pa.parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
-    except (OSError, pa.ArrowException) as error:
-        raise ToolError(f"{path}: not a whole Parquet file ({error}); write it again") from None
+
+
+def parquet_columns(path: Path, names: Sequence[str]) -> Any:
+    """The named columns of a Parquet file as a table."""
+    file = parquet_file(path)
+    with reading(path, AGAIN):
+        return file.read(columns=list(names))
+
+
+def parquet_batches(path: Path, rows: int) -> Iterator[Any]:
+    """All columns of a Parquet file, so many rows at a time."""
+    file = parquet_file(path)
+    with reading(path, AGAIN):
+        batches = file.iter_batches(rows, use_threads=False)
+    while True:
+        with reading(path, AGAIN):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def is_vector(kind: Any, path: Path) -> bool:

@@ -17,6 +17,7 @@ from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.paths import as_files_are_named, is_web_address
 from labelsieve.data.pictures.tables import Table, open_table
+from labelsieve.doors import short
 from labelsieve.errors import ToolError, suggest
 
 
@@ -172,17 +173,18 @@ def check_unique(ids: Sequence[str], place: Path, what: str) -> None:
 
 def splits_of(values: Sequence[Any], place: Path, measuring: bool = False) -> NDArray[np.int8]:
     """(N,) int8 from words such as train, valid and testing; some must be train, unless `measuring`."""
-    known: dict[Any, int] = {}
-    for row, value in enumerate(values):
+    known: dict[str, int] = {}
+    words = [value if isinstance(value, str) else str(value) for value in values]  # Parquet may hold lists
+    for row, value in enumerate(words):
         if value not in known:
-            word = str(value).strip().lower()
+            word = value.strip().lower()
             if word not in SPLIT_NAMES:
                 raise ToolError(
-                    f'{place}: row {row + 1}: split "{value}" is not known{suggest(word, SPLIT_NAMES)}; '
+                    f'{place}: row {row + 1}: split "{short(value)}" is not known{suggest(word, SPLIT_NAMES)}; '
                     f'write train, val or test, or set {named("split_column")} to "" to train on every row'
                 )
             known[value] = SPLIT_NAMES[word]
-    found = np.fromiter((known[value] for value in values), np.int8, len(values))
+    found = np.fromiter((known[value] for value in words), np.int8, len(values))
     if not measuring and not (found == TRAIN).any():
         raise ToolError(f'{place}: no row is in the training split; set {named("split_column")} to "" to train on every row')
     return found

@@ -19,6 +19,7 @@ from labelsieve.data.pictures.shards import holds_pictures, read_shards, shard_f
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.data.pictures.walking import holds_picture, is_run, no_pictures, visible_folders
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError
 
 KINDS = (
@@ -43,8 +44,12 @@ class Layout:
 
 def recognise(path: Path, options: PictureOptions | None = None) -> Layout:
     """What lies at `path`, or a `ToolError` that says what could."""
-    options = options or PictureOptions()
     path = path.expanduser()
+    with reading(path, "write or fetch the data again"):
+        return _recognised(path, options or PictureOptions())
+
+
+def _recognised(path: Path, options: PictureOptions) -> Layout:
     if path.is_dir():
         return _folder(path, options)
     if not path.exists():
@@ -76,7 +81,8 @@ def list_pictures(layout: Layout, options: PictureOptions) -> Listing:
         "parquet pictures": read_shards,
         **{name: each.listing for name, each in WEBSETS.items()},
     }
-    return readers[layout.kind](layout.path, options)
+    with reading(layout.path, "write or fetch the data set again"):
+        return readers[layout.kind](layout.path, options)
 
 
 def _folder(path: Path, options: PictureOptions) -> Layout:

@@ -16,7 +16,7 @@ from labelsieve.data.pictures.listing import Listing, arranged
 from labelsieve.data.pictures.manifest import check_unique, ids_of, labelled, splits_of
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import ArrowRows
-from labelsieve.errors import UsageError, suggest
+from labelsieve.errors import ToolError, UsageError, suggest
 
 Features = Mapping[str, Any]  # {column: what `datasets` says of it}
 
@@ -80,6 +80,8 @@ def stored_cells(
         if wanted is None:
             prefix = f"{part.name}/" if part.name else ""
             ids += [f"{prefix}{row:06d}" for row in range(sum(counts[first:]))]
+    if not ids:
+        raise ToolError(f"{path}: it has no rows; write the data set again")
     origin = ArrowRows(
         tuple(file for part in parts for file in part.files),
         np.repeat(np.arange(len(counts)), counts),

@@ -10,8 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from labelsieve.data.pictures.arrow import parquet_file
+from labelsieve.data.pictures.arrow import parquet_columns, parquet_file
 from labelsieve.data.pictures.options import named
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError
 
 DELIMITED = (".csv", ".tsv", ".tab")
@@ -206,5 +207,6 @@ class ParquetTable:
         return tuple(parquet_file(self.path).schema_arrow.names)
 
     def read(self, names: Sequence[str]) -> list[list[Any]]:
-        table = parquet_file(self.path).read(columns=list(names))
-        return [table.column(name).to_pylist() for name in names]
+        table = parquet_columns(self.path, names)
+        with reading(self.path, "write the table again"):  # texts that are no UTF-8, dates that no calendar has
+            return [table.column(name).to_pylist() for name in names]

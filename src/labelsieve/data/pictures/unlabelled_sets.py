@@ -9,6 +9,7 @@ from labelsieve.data.pictures.shards import shard_files, unlabelled_shards
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.pictures.unlabelled import Unlabelled
 from labelsieve.data.pictures.walking import holds_picture
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError
 
 FILES = (*SUFFIXES, ".npz", ".npy")
@@ -27,8 +28,10 @@ def is_set(path: Path) -> bool:
 def unlabelled_set(kind: str, path: Path, options: PictureOptions) -> Unlabelled:
     """The pictures of a table, a saved data set or Parquet files, `kind` as `recognise` calls it; all splits, each row once."""
     if kind == "manifest":
-        named = unlabelled_manifest(path, options)
+        with reading(path, "write or fetch the table again"):
+            named = unlabelled_manifest(path, options)
         files, problems = named.files.examined()
         return Unlabelled(files, named.ids, problems, notes=named.notes)
-    rows = unlabelled_saved(path, options) if kind == "saved dataset" else unlabelled_shards(path, options)
+    with reading(path, "write or fetch the data set again"):
+        rows = unlabelled_saved(path, options) if kind == "saved dataset" else unlabelled_shards(path, options)
     return Unlabelled(rows.origin, rows.ids, {})
