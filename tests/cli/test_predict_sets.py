@@ -166,7 +166,7 @@ def test_vectors_and_empty_files_are_no_pictures(tmp_path: Path, shell: Shell, h
     assert empty.code == 1 and "it has no rows" in empty.err
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and then nothing")
     torn = shell("predict", home / "run", tmp_path / "torn.parquet")
-    assert torn.code == 1 and "torn.parquet: not a whole Parquet file" in torn.err
+    assert torn.code == 1 and "it is not a whole Parquet file" in torn.err
     gone = shell("predict", home / "run", tmp_path / "none.parquet")
     assert gone.code == 1 and "there is no such file" in gone.err
 
