@@ -97,7 +97,7 @@ def test_ctrl_c_stops_after_the_epoch_and_a_second_process_is_refused(tmp_path: 
 def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(
     tmp_path: Path, shell: Shell, larger: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, real = tmp_path / "run", progress.drive
+    run, real = tmp_path / "run", progress.each_epoch
 
     def pressed_twice(*words: Any) -> Iterator[Any]:
         for step in real(*words):
@@ -105,7 +105,7 @@ def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(
             os.kill(os.getpid(), signal.SIGINT)
             yield step
 
-    monkeypatch.setattr(progress, "drive", pressed_twice)
+    monkeypatch.setattr(progress, "each_epoch", pressed_twice)
     answer = shell("train", larger, "--out", run, *TINY, *EPOCHS)
     assert answer.code == 130 and "stopping after this epoch; press Ctrl-C again to stop at once" in answer.out
     assert answer.err == f"stopped at once; resume from the last checkpoint with:\n  labelsieve resume {run}\n"
@@ -127,7 +127,7 @@ def test_ctrl_c_before_the_first_epoch_says_so(
     }
     if verb == "resume":
         assert shell("train", *words["train"], "--time-limit", "0.001s").code == 0
-    monkeypatch.setattr("labelsieve.train.loop.rows_for", interrupted)
+    monkeypatch.setattr("labelsieve.train.start.rows_for", interrupted)
     monkeypatch.setattr("labelsieve.train.restore.rows_for", interrupted)
     monkeypatch.setattr("labelsieve.data.inspection.inspection", interrupted)
     answer = shell(verb, *words[verb])
