@@ -24,7 +24,7 @@ ABOVE = {
     "config": (*BELOW, "decisions"),
     "runs": (*BELOW, "backbones", "decisions", "issues", "config"),
     "results": (*BELOW, "issues", "report", "config", "runs"),
-    "predict": (*BELOW, "config", "runs"),
+    "predict": (*BELOW, "backbones", "config", "runs"),
     "corrected": ("data", "decisions", "issues", "config", "runs", "results"),
     "train": (*BELOW, "backbones", "issues", "config", "runs", "results", "predict"),
     "exports": ("data", "decisions", "issues", "config", "runs", "predict"),

@@ -56,6 +56,14 @@ METRICS: Shape = {
         "least_clean?": NUMBER,
     },
 }
+BACKBONES_FRAME: Shape = {
+    "height": WHOLE,
+    "width": WHOLE,
+    "scaled": (WHOLE,),
+    "mode": TEXT,
+    "interpolation": TEXT,
+    "fill": (WHOLE,),
+}
 SHAPES: dict[str, Shape] = {
     "metrics.jsonl": METRICS,
     "timings.jsonl": {"epoch": WHOLE, "phase": TEXT, "seconds": NUMBER},
@@ -73,6 +81,7 @@ SHAPES: dict[str, Shape] = {
         "fit?": TEXT,
         "white?": WHOLE,
         "crop?": WHOLE,
+        "backbone?": {"name": TEXT, "sha256": TEXT, "frame": BACKBONES_FRAME, "mean": (NUMBER,), "std": (NUMBER,)},
     },
 }
 

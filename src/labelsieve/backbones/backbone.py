@@ -18,6 +18,7 @@ from labelsieve.data.pictures.framing import INTERPOLATIONS, MODES, Frame
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.nets.zoo import PREFIX, body_of, check_model
 
+LARGEST = 4096  # pixels of a side
 RULES = 1  # to be raised whenever the same picture, network and frame would lead to other features
 
 
@@ -34,7 +35,13 @@ class Sight:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Sight":
-        return cls(Frame.of(facts["frame"]), tuple(facts["mean"]), tuple(facts["std"]))
+        frame = Frame.of(facts["frame"])
+        sides = (frame.height, frame.width, *frame.scaled)
+        if frame.mode not in MODES or frame.interpolation not in INTERPOLATIONS or not all(0 < side <= LARGEST for side in sides):
+            raise ToolError(
+                f"a backbone that looks at pictures of {sides}, {frame.mode}, {frame.interpolation}: none that we wrote"
+            )
+        return cls(frame, tuple(facts["mean"]), tuple(facts["std"]))
 
 
 class Backbone(nn.Module):
@@ -119,15 +126,16 @@ def plain_name(name: str) -> str:
     return name.removeprefix(PREFIX)
 
 
-def rebuilt(facts: Mapping[str, Any], weights: Path) -> Backbone:
-    """The backbone of a run: what was written down of it, and its own file of weights."""
+def rebuilt(facts: Mapping[str, Any], tensors: dict[str, Tensor], place: str) -> Backbone:
+    """The backbone of a run: what was written down of it, and its own weights, which lie at `place`."""
     sight = Sight.of(facts)
     network = body_of(facts["name"], sight.frame.height)
-    network.load_state_dict(read_weights(weights, "the run's backbone"))
-    made = Backbone(facts["name"], network, sight)
-    if made.sha256 != facts["sha256"]:
-        raise ToolError(f"{weights}: these are not the weights that the run began with; put the file of that run back")
-    return made
+    _, missing, misfits = matching(network.state_dict(), tensors)
+    if not missing and not misfits:
+        network.load_state_dict(tensors)
+    if missing or misfits or digest(network.state_dict()) != facts["sha256"]:
+        raise ToolError(f"{place}: these are not the weights that the run began with; put the file of that run back")
+    return Backbone(facts["name"], network, sight)
 
 
 def with_weights(name: str, tensors: dict[str, Tensor], place: str, size: int | None) -> tuple[nn.Module, tuple[str, ...]]:

@@ -67,6 +67,12 @@ class Embedder:
         keep = [row for row in range(len(features)) if row not in reasons]
         return (features[keep] if reasons else features), reasons
 
+    def passing(
+        self, listing: Listing, plan: Plan, folder: Path, workers: int | None = None, progress: Progress | None = None
+    ) -> tuple[NDArray[np.float32], dict[int, str]]:
+        """The same, kept only in `folder`, which goes when its pictures have been looked at."""
+        return replace(self, cache=folder).of_listing(listing, plan, folder, workers, progress)
+
     def of_arrays(self, images: Tensor, place: str, progress: Progress | None = None) -> Tensor:
         """Features (N, D) of pictures (N, C, H, W)."""
         return torch.from_numpy(self.of(ArrayPictures(images, place), progress)[0])

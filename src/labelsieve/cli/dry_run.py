@@ -7,6 +7,7 @@ from rich.console import Console
 from labelsieve.config.schema import Config, to_yaml
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
+from labelsieve.runs.findings import things_of
 from labelsieve.runs.own import Watch, check_names, check_place, picture_options
 from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.console import console
@@ -24,11 +25,11 @@ def say_plan(config: Config, out: Path | None) -> None:
         _say_web_plan(config, out)
         return
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
-        rows = rows_for(config, Watch(watch.progress))
+        rows = rows_for(config, Watch(watch.progress, shown=watch.shown))
     config, choices = settled(config, rows)
     console.print(to_yaml(config), end="")
     test = 0 if rows.test is None else len(rows.test.labels)
-    what, classes = rows.data.things, f"{len(rows.data.classes)} classes{made_wrong(rows)}"
+    what, classes = things_of(config.data.source), f"{len(rows.data.classes)} classes{made_wrong(rows)}"
     console.print(f"# data: {len(rows.data)} {what} {rows.data.shape}, {classes}; {test} test {what}")
     _say_epochs(config)
     for choice in choices:

@@ -47,6 +47,19 @@ def train(
         str | None,
         typer.Option(help="Weights to start from: a safetensors or torch file, or zoo: timm's own, which it downloads."),
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="auto (the default: by your photos, device and weights), frozen (two small heads on a backbone's features), "
+            "tuned (the backbone itself is trained) or none (from scratch)."
+        ),
+    ] = None,
+    backbone: Annotated[str | None, typer.Option(help="A pretrained network of timm for the features.")] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="A file with the backbone's weights; default: timm's own, downloaded if need be."),
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
     trusted: Annotated[
         Path | None, typer.Option(help="Ids whose labels are surely right: one a line, or a table with a column id.")
     ] = None,
@@ -115,6 +128,12 @@ def train(
         "output.slim_checkpoint": slim_checkpoint or None,
         "engine.deterministic": deterministic or None,
     }
+    looks = {"use": features, "backbone": backbone, "weights": weights, "offline": offline or None}
+    options |= {f"features.{name}": value for name, value in looks.items()}
+    if decisions is None and data is not None:
+        options |= _eyes(data, options, said.settings, preset is not None, "# " if dry_run else "")
+    elif any(value is not None for value in looks.values()):
+        raise UsageError("a next round looks at pictures as the reviewed run did; leave out --features, --backbone and --weights")
     config = config_for(data, decisions, preset, options, said.settings)
     told = parse_settings(said.settings).keys()
     made = spoils_own(preset, config.data.source, told | ({"data.noise"} if noise else set())) if preset else ""
@@ -129,6 +148,20 @@ def train(
         raise UsageError("no run folder is named; add --out RUN")
     seconds = parse_duration(time_limit) if time_limit else None
     show_training(opened(out, config, resume), seconds, began)
+
+
+def _eyes(data: str, options: dict[str, Any], settings: list[str], preset: bool, lead: str) -> dict[str, Any]:
+    """How the pictures are looked at, and why, in a line."""
+    from labelsieve.config.resolve import given_by, source_of
+    from labelsieve.config.schema import Config
+    from labelsieve.runs.eyes import eyes_for
+    from labelsieve.terminal.console import console
+
+    given = given_by(options, settings)
+    found = eyes_for(source_of(data, Config(), given), given, preset)
+    if found.why:
+        console.print(f"{lead}{found.why}")
+    return dict(found.settings)
 
 
 def config_for(

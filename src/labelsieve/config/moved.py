@@ -1,9 +1,10 @@
 """A run's data may lie elsewhere by now: its configuration goes in, one whose files can be found comes out. Needs no torch."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from labelsieve.config.schema import Config, override, value_at
+from labelsieve.config.schema import Config, FeaturesConfig, override, value_at
 from labelsieve.errors import ToolError
 
 # What a run needs beside its data; the words are those that may stand before the path.
@@ -54,6 +55,11 @@ def to_look_at(config: Config) -> Config:
     check_there(config.data.source)
     gone = [key for key in UNSEEN if (place := value_at(config, key)) and not Path(place).expanduser().exists()]
     return override(config, dict.fromkeys(gone))
+
+
+def to_show(config: Config) -> Config:
+    """The same for who shows training samples: pictures are pictures, also where their features were trained on."""
+    return replace(to_look_at(config), features=FeaturesConfig())
 
 
 def _place(value: str | None, words: tuple[str, ...]) -> tuple[str, str]:

@@ -58,7 +58,7 @@ def _from_anywhere(key: str, value: Any) -> Any:
     return whole_spec(text) if text.startswith(SPECS.get(key, ())) else value
 
 
-def _source(text: Path | str, base: Config, given: Mapping[str, Any]) -> str:
+def source_of(text: Path | str, base: Config, given: Mapping[str, Any]) -> str:
     """A data set's name, or a path that is looked at with what was said of its pictures; a run folder is neither."""
     refuse_run(str(text))
     said = {key: value for key, value in given.items() if key.startswith("pictures.")}
@@ -87,7 +87,7 @@ def resolve(
     `options` are settings by their dotted keys, None where not given; `settings` are texts, key=value.
     """
     given = given_by(options, settings)
-    source = _source(source, Config(), given)
+    source = source_of(source, Config(), given)
     check_heeded(source, given)
     named_settings = preset(named) if named else {}
     noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
@@ -121,7 +121,7 @@ def resolve_next(
     said = (preset(named) if named else {}) | given
     if "cleaner" not in said and str(said.get("method", "cpc")) != "cpc":
         said["cleaner"] = "gmm-agn"
-    config = override(base if source is None else moved_to(base, _source(source, base, given)), said)
+    config = override(base if source is None else moved_to(base, source_of(source, base, given)), said)
     check_heeded(config.data.source, {"pictures.val": config.pictures.val} | given)
     epochs, before = config.training.epochs, base.training.epochs
     if "training.warmup" not in said and epochs is not None and (before is None or epochs < before):

@@ -90,6 +90,9 @@ def validate(config: Config, recorded: bool = False) -> None:
         choice("training.prior", config.training.prior, ("uniform", "given", "file:FILE"))
     if config.pretrained == "zoo" and not config.network.startswith("timm:"):
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
+    choice("features.use", config.features.use, ("none", "frozen"))
+    if config.features.use == "frozen" and not config.features.backbone:
+        raise UsageError("features.use is frozen, and no backbone is named; add --backbone NAME, a network of timm")
     check_form(config.data.noise)
     choice("data.on_conflict", config.data.on_conflict, ON_CONFLICT)
     choice("pictures.fit", config.pictures.fit, FITS)

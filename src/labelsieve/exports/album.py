@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image
 
-from labelsieve.config.moved import to_look_at
+from labelsieve.config.moved import to_show
 from labelsieve.config.schema import Config
 from labelsieve.data.corrected.puts import copy, hardlink, symlink
 from labelsieve.data.pictures.decode import PictureError, open_picture, reason
@@ -98,7 +98,7 @@ class Album:
     @cached_property
     def _opened(self) -> tuple[np.ndarray, dict[str, int]]:
         """The data as they are now, (M, C, H, W), and where each id is."""
-        data = rows_for(to_look_at(self.config)).data
+        data = rows_for(to_show(self.config)).data
         if data.images.ndim != 4:
             raise ToolError(f"{self.config.data.source}: these are vectors, which have no pictures to show; use --to cleanlab")
         return data.images.numpy(), {name: row for row, name in enumerate(data.ids)}

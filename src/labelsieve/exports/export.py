@@ -11,6 +11,7 @@ from torch import Tensor
 
 from labelsieve.config.moved import moved_to, to_look_at
 from labelsieve.config.schema import Config
+from labelsieve.data.pictures.framing import Frame
 from labelsieve.data.pictures.options import FLAGS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.exports import label_files, model_files
@@ -18,6 +19,7 @@ from labelsieve.exports.album import Album
 from labelsieve.exports.sheet import read_sheet
 from labelsieve.predict.model import Model, load_model
 from labelsieve.runs import atomic
+from labelsieve.runs.features import framed_samples
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import check_place
 from labelsieve.runs.rows import rows_for
@@ -33,6 +35,7 @@ LABELS = {
 }
 TARGETS = (*MODELS, "cleanlab", *LABELS)
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
+FRAMED = 8  # pictures, the same of a model that a backbone is part of
 SAMPLES = 64  # pictures that a written model is held against
 
 
@@ -90,6 +93,8 @@ def _export_model(config: Config, model: Model, target: str, out: Path, pixels: 
 
 def sample_pictures(config: Config, model: Model, kind: torch.dtype) -> tuple[Tensor, str]:
     """Some of the run's own samples, or made ones where its data cannot be opened here; and which of them, in words."""
+    if model.backbone is not None:
+        return _framed_pictures(config, model.backbone.sight.frame, kind)
     try:
         images = rows_for(to_look_at(config)).data.images
         chosen = images[torch.linspace(0, len(images) - 1, min(SAMPLES, len(images))).long()]
@@ -99,6 +104,15 @@ def sample_pictures(config: Config, model: Model, kind: torch.dtype) -> tuple[Te
         chosen = torch.randint(256, (SAMPLES, *model.shape), generator=generator)
         which = "made samples (the run's data cannot be opened here)"
     return chosen.to(torch.float32 if len(model.shape) != 3 else kind), which
+
+
+def _framed_pictures(config: Config, frame: Frame, kind: torch.dtype) -> tuple[Tensor, str]:
+    """Some of the run's pictures as its backbone sees them, or made ones."""
+    try:
+        return framed_samples(to_look_at(config), frame, FRAMED).to(kind), "pictures of the run's data"
+    except ToolError:
+        made = torch.randint(256, (FRAMED, 3, frame.height, frame.width), generator=torch.Generator().manual_seed(0))
+        return made.to(kind), "made samples (the run's data cannot be opened here)"
 
 
 def _probabilities(path: Path, config: Config, ids: Sequence[str]) -> np.ndarray:

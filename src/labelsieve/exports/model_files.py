@@ -34,9 +34,11 @@ class Ensemble(nn.Module):
         self.register_buffer("mean", model.mean)
         self.register_buffer("std", model.std)
         self.seen = model.seen
+        self.backbone = model.backbone
 
     def forward(self, pixels: Tensor) -> Tensor:
-        x = (self.seen(pixels).float() - self.mean) / self.std
+        seen = self.seen(pixels) if self.backbone is None else self.backbone(pixels)
+        x = (seen.float() - self.mean) / self.std
         return together([network(x)[0] for network in self.networks])
 
 
@@ -125,22 +127,26 @@ def _checked(model: Model, samples: Tensor, path: Path, run: Callable[[Tensor], 
 
 def model_facts(model: Model, checked: Checked, samples: Tensor) -> dict[str, Any]:
     """All that a program needs beside the file: input, output, class names, preprocessing, and the check's outcome."""
+    shape = list(samples.shape[1:])
+    pictures = len(shape) == 3
+    frame = None if model.backbone is None else model.backbone.sight.frame
     return {
         "file": checked.file,
         "input": {
             "name": "pixels",
             "type": str(samples.dtype).removeprefix("torch."),
-            "shape": ["batch", *model.shape],
-            "layout": "NCHW" if len(model.shape) == 3 else "NC",
-            "range": [0, 255] if len(model.shape) == 3 else None,
+            "shape": ["batch", *shape],
+            "layout": "NCHW" if pictures else "NC",
+            "range": [0, 255] if pictures else None,
         },
         "preprocessing": {
-            "resize_to": list(model.shape[1:]) if len(model.shape) == 3 else None,
-            "mode": {1: "L", 3: "RGB"}.get(model.shape[0]) if len(model.shape) == 3 else None,  # Pillow's name
-            "resampling": "bicubic" if len(model.shape) == 3 else None,
-            "before": BEFORE if len(model.shape) == 3 else None,
+            "resize_to": shape[1:] if pictures else None,
+            "mode": {1: "L", 3: "RGB"}.get(shape[0]) if pictures else None,  # Pillow's name
+            "resampling": (frame.interpolation if frame else "bicubic") if pictures else None,
+            "before": BEFORE if pictures else None,
             "white": model.white,  # the value of 16-bit grey that becomes 255
             "fit": model.fit,  # crop: shorter side resized, middle kept; squash: both sides resized
+            "frame": None if frame is None else frame.facts(),  # of a backbone: brought to `scaled`, then its middle is cut
             "normalisation": "inside the model: give it plain values",
             "mean": model.mean.flatten().tolist(),
             "std": model.std.flatten().tolist(),

@@ -1,14 +1,16 @@
 """The accuracy of a finished model on labelled pictures: a run and data of any kind go in, percentages come out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labelsieve.backbones.embedding import Embedder
 from labelsieve.config.elsewhere import for_data, is_trained_on
 from labelsieve.config.heeded import check_heeded
 from labelsieve.config.schema import Config, override
-from labelsieve.data.noisy_data import Held
+from labelsieve.data.noisy_data import Collection, Held
+from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
 from labelsieve.data.pictures.opening import Second, second_test
 from labelsieve.data.pictures.survey import Plan, Progress
@@ -18,6 +20,7 @@ from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.methods.parts.diagnostics import accuracy_interval
 from labelsieve.predict.accuracy import accuracies
 from labelsieve.predict.model import Model, load_model
+from labelsieve.runs.features import cache_of
 from labelsieve.runs.findings import things_of
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import measuring_pictures, picture_options
@@ -115,17 +118,27 @@ def _second(config: Config, model: Model, progress: Progress | None) -> Second:
     name, _, place = config.data.source.partition(":")
     if name != "webvision":
         return Second()
-    plan = Plan(model.shape[-1], model.shape[0], model.fit, 0)
-    return second_test(Path(place), picture_options(config.pictures), plan, model.classes, progress)
+    read, _ = _ways(config, model)
+    plan = Plan(model.shape[-1], model.shape[0] if read is decoded else 3, model.fit, 0)
+    return second_test(Path(place), picture_options(config.pictures), plan, model.classes, progress, read)
+
+
+def _ways(config: Config, model: Model) -> tuple[Read, Callable[[Collection], Collection]]:
+    """How files and arrays become what the model reads: pixels as they are decoded, or its backbone's features."""
+    if model.backbone is None:
+        return decoded, lambda found: found
+    embedder = Embedder(model.backbone, model.device, cache_of(config), by_content=config.pictures.by_content)
+    return embedder.of_listing, embedder.of_collection
 
 
 def _named(source: str, config: Config, model: Model, progress: Progress | None) -> Found:
     name, _, place = source.partition(":")
+    read, arrays = _ways(config, model)
+    options = picture_options(config.pictures)
     if name in OWN:
-        return labelled_pictures(Path(place), picture_options(config.pictures), model.shape, model.classes, progress)
-    return held_rows(
-        load_data(source, config.pictures.skip_unlabelled, config.pictures.white).collection, model.shape, model.classes, source
-    )
+        return labelled_pictures(Path(place), options, model.shape, model.classes, progress, read, arrays)
+    found = arrays(load_data(source, config.pictures.skip_unlabelled, config.pictures.white).collection)
+    return held_rows(found, model.shape, model.classes, source)
 
 
 def _own(path: Path, config: Config, model: Model, progress: Progress | None) -> Found:

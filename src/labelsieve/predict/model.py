@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from labelsieve import nets, run_files
+from labelsieve.backbones.backbone import Backbone, rebuilt
+from labelsieve.backbones.embedding import placed
 from labelsieve.data.augment.weak import middle
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.doors import reading
@@ -24,6 +26,8 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.tensor_files import read_tensors
 
 AGAIN = "resume or repeat the run"
+
+BLOCK = 16  # pictures that a backbone looks at together
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,11 @@ class Expert:
 class Model:
     """Both networks of a run, with the classes and the normalisation they were trained with."""
 
-    def __init__(self, experts: list[Expert], facts: dict[str, Any], device: torch.device) -> None:
+    def __init__(
+        self, experts: list[Expert], facts: dict[str, Any], device: torch.device, backbone: Backbone | None = None
+    ) -> None:
         self.experts = experts
+        self.backbone = backbone  # turns framed pictures into what the networks read, where they learnt from features
         self.classes: tuple[str, ...] = tuple(facts["classes"])
         self.shape: tuple[int, ...] = tuple(facts["shape"])
         self.fit: str = facts.get("fit", "crop")  # how pictures are brought to that shape
@@ -60,6 +67,8 @@ class Model:
     @torch.no_grad()
     def look(self, images: Tensor, batch: int = 512) -> list[Outlook]:
         """What each network makes of pictures, bytes (N, C, H, W), or of vectors (N, D)."""
+        if self.backbone is not None and images.ndim == 4:
+            images = torch.cat([self.backbone(some.to(self.device)) for some in images.split(BLOCK)])
         found: list[list[tuple[Tensor, Tensor | None]]] = [[] for _ in self.experts]
         for some in images.split(batch):
             pixels = (self.seen(some.to(self.device)).float() - self.mean) / self.std
@@ -109,9 +118,14 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
         tensors = read_tensors(folder.model)
     try:
         with reading(folder.model, AGAIN):
-            return built(facts, tensors, device)
+            model = built(facts, tensors, device)
     except ToolError as error:
         raise type(error)(f"{folder.model}: {error}") from None
+    if "backbone" in facts:
+        with reading(folder.backbone, AGAIN):
+            made = rebuilt(facts["backbone"], read_tensors(folder.backbone), str(folder.backbone))
+        model.backbone = placed(made, device)
+    return model
 
 
 def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Model:

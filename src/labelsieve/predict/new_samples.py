@@ -5,15 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from labelsieve.backbones.embedding import Embedder
 from labelsieve.config.elsewhere import for_data, suited_to
 from labelsieve.config.picture_choices import picture_options
 from labelsieve.config.schema import Config, override
 from labelsieve.data.arrays import new_pictures
+from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.listing import readable_name
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Plan
@@ -54,7 +57,8 @@ def find_samples(model: Model, config: Config, paths: Sequence[Path], said: Mapp
             f"`predict` takes pictures.{', '.join(READ)}"
         )
     paths = [path.expanduser() for path in paths]
-    return (_vectors if len(model.shape) == 1 else _pictures)(model, config, paths, said)
+    takes_vectors = len(model.shape) == 1 and model.backbone is None
+    return (_vectors if takes_vectors else _pictures)(model, config, paths, said)
 
 
 def _pictures(model: Model, config: Config, paths: Sequence[Path], said: Mapping[str, Any]) -> NewSamples:
@@ -72,13 +76,22 @@ def _pictures(model: Model, config: Config, paths: Sequence[Path], said: Mapping
     count = sum(map(len, found))
     if not count:
         raise ToolError(f"{paths[0]}: it has no rows; give pictures to look at")
-    plan = Plan(model.shape[1], model.shape[0], model.fit, count, model.white)
-    chunks = (in_chunks(some, plan) if isinstance(some, Unlabelled) else some.chunks() for some in found)
+    embedder, read = _embedder(model), cast(Read, decoded)
+    if embedder is None:
+        plan = Plan(model.shape[1], model.shape[0], model.fit, count, model.white)
+    else:
+        plan, read = Plan(embedder.backbone.sight.frame.height, 3, model.fit, count, model.white), embedder.passing
+    chunks = (in_chunks(some, plan, read=read) if isinstance(some, Unlabelled) else some.chunks() for some in found)
     listed = [some for some in found if isinstance(some, Unlabelled)]
     ignored = sum((some.ignored for some in listed), Counter[str]())
     notes = tuple(note for some in listed for note in some.notes)
     named = frozenset(readable_name(str(path)) for path in plain if not path.is_dir())
     return NewSamples("pictures", "id" if sets else "path", count, chain.from_iterable(chunks), ignored, notes, named)
+
+
+def _embedder(model: Model) -> Embedder | None:
+    """What brings pictures to what the model reads, where that is not their pixels. Nothing of it is kept."""
+    return None if model.backbone is None else Embedder(model.backbone, model.device, Path())
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,9 @@ def _set(model: Model, config: Config, path: Path) -> Unlabelled | Rows:
     if layout.kind != "arrays":
         return unlabelled_set(layout.kind, layout.path, options)
     names, pictures = new_pictures(path, options.white)
+    if (embedder := _embedder(model)) is not None:
+        with TemporaryDirectory(prefix="labelsieve-") as folder:
+            return Rows(names, replace(embedder, cache=Path(folder)).of_arrays(pictures, str(path)))
     if tuple(pictures.shape[1:]) != model.shape:
         raise ToolError(
             f"{path}: one picture is {tuple(pictures.shape[1:])}, and this model reads {model.shape}; bring them to that shape, "

@@ -21,6 +21,7 @@ from labelsieve.results import evidence
 from labelsieve.results.history import ScoreHistory
 from labelsieve.results.label_score import label_score
 from labelsieve.runs import atomic
+from labelsieve.runs.features import backbone_of, is_frozen
 from labelsieve.runs.folder import RunFolder
 from labelsieve.version import __version__
 
@@ -143,7 +144,8 @@ def model_tensors(learners: Sequence[Learner]) -> dict[str, torch.Tensor]:
 
 def model_facts(config: Config, learners: Sequence[Learner], collection: Collection) -> dict[str, Any]:
     """What model.json says of the tensors."""
-    return {
+    seen = {"backbone": backbone_of(config).facts()} if is_frozen(config) else {}
+    return seen | {
         "labelsieve": __version__,
         "network": config.network,
         "networks": len(learners),

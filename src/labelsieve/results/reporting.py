@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.config.moved import moved_to, to_look_at
+from labelsieve.config.moved import moved_to, to_show
 from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.data.pictures.memory import Known, only_deleted
 from labelsieve.errors import ToolError
@@ -130,7 +130,7 @@ def _rows(record: Record, known: Known) -> tuple[Rows | None, str]:
     error = None
     for files in (known, {}) if known else ({},):
         try:
-            return rows_for(to_look_at(record.config), known=files), ""
+            return rows_for(to_show(record.config), known=files), ""
         except ToolError as problem:
             error = problem
     return None, f"The data could not be opened, so there are no pictures here ({error})."

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from PIL import Image
 
-from labelsieve.config.moved import to_look_at
+from labelsieve.config.moved import to_show
 from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
 from labelsieve.review.encoding import CHANGED, encode
@@ -18,7 +18,7 @@ def encoded_from_arrays(config: Config, given: dict[str, str], classes: tuple[st
     """A `ToolError` where the data are gone, have no pictures, or are not those of the run: `given` is {id: label}."""
     from labelsieve.runs.rows import rows_for
 
-    data = rows_for(replace(to_look_at(config), device="cpu")).data
+    data = rows_for(replace(to_show(config), device="cpu")).data
     if data.are_vectors:
         raise ToolError("the samples are vectors, which have no pictures")
     labels = (data.classes[k] for k in data.labels.tolist())

@@ -31,14 +31,14 @@ def embed_data(config: Config, out: Path, watch: Watch) -> Embedded:
     """
     check_names(config)
     opened = open_rows(config, watch)
-    found, left = opened.collection, opened.left_out
+    found, left, backbone = opened.collection, opened.left_out, backbone_of(config)
     names = np.array(found.train.classes)
     arrays: dict[str, Any] = {
         "features": found.train.images.numpy(),
         "labels": names[found.train.labels.numpy()],
         "ids": np.array(found.train.ids),
         "classes": names,
-        "backbone": np.array(json.dumps(backbone_of(config).facts())),
+        "backbone": np.array(json.dumps(backbone.facts())),
     }
     if found.paths is not None:
         arrays["paths"] = np.array(found.paths)
@@ -53,7 +53,8 @@ def embed_data(config: Config, out: Path, watch: Watch) -> Embedded:
             np.savez(stream, **arrays)
 
     atomic.write_new(out, write)
-    return Embedded(len(found.train), (*_about_left(left), _about_rows(out, found.train.images.shape, arrays), *opened.notes))
+    about = _about_rows(out, found.train.images.shape, arrays)
+    return Embedded(len(found.train), (*_about_left(left), about, *backbone.notes, *opened.notes))
 
 
 def _held(split: str, held: Held | None, names: Any) -> dict[str, Any]:

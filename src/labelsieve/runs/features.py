@@ -3,12 +3,25 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from labelsieve.backbones.backbone import Backbone, backbone_for, plain_name
 from labelsieve.backbones.embedding import Embedder, Tell, placed
 from labelsieve.backbones.hub import Say, own_weights
+from labelsieve.backbones.pictures import ArrayPictures, FilePictures, Pictures
+from labelsieve.config.picture_choices import picture_options
 from labelsieve.config.schema import Config
 from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.data.pictures.framing import Frame
+from labelsieve.data.pictures.listing import present
+from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
+from labelsieve.data.pictures.websets import WEBSETS
+from labelsieve.data.sources import OWN, open_source
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.nets.zoo import check_model
@@ -64,8 +77,12 @@ def embedder_of(config: Config, shown: Shown | None = None) -> Embedder | None:
     shown = shown or Shown()
     device = choose_device(config.device)
     backbone = placed(backbone_of(config, shown.say), device)
-    cache = Path(config.pictures.cache_dir).expanduser() if config.pictures.cache_dir else default_cache_dir()
-    return Embedder(backbone, device, cache, config.engine.threads, config.pictures.by_content, shown.tell)
+    return Embedder(backbone, device, cache_of(config), config.engine.threads, config.pictures.by_content, shown.tell)
+
+
+def cache_of(config: Config) -> Path:
+    """The folder in which features are kept, beside the decoded pictures."""
+    return Path(config.pictures.cache_dir).expanduser() if config.pictures.cache_dir else default_cache_dir()
 
 
 def check_backbone(config: Config) -> None:
@@ -83,7 +100,39 @@ def with_backbone(folder: RunFolder, config: Config, say: Say | None = None) -> 
     if not is_frozen(config) or folder.backbone.is_file():
         return config
     backbone = backbone_of(config, say)
+    for note in backbone.notes:
+        (say or _nothing)(note)
     atomic.write_bytes(folder.backbone, backbone.weights())
     whole = replace(config, features=replace(config.features, sha256=backbone.sha256, backbone=backbone.name))
     folder.write_config(whole)
     return folder.own(whole)
+
+
+def looking_as(before: Config, config: Config) -> Config:
+    """The configuration with what a run has found out of its backbone, if it names the same one with the same weights."""
+    mine, its = config.features, before.features
+    if not (is_frozen(config) and is_frozen(before) and plain_name(mine.backbone or "") == its.backbone):
+        return config
+    same = mine.weights is None or backbone_of(config).sha256 == its.sha256
+    return replace(config, features=its) if same else config
+
+
+def framed_samples(config: Config, frame: Frame, count: int) -> Tensor:
+    """Bytes (M, 3, H, W) of some training pictures as a backbone sees them, evenly spaced over the data."""
+    name, _, place = config.data.source.partition(":")
+    options = picture_options(config.pictures)
+    if name not in OWN or not recognise(Path(place), options).has_pictures:
+        images = open_source(config.data.source, options).collection.train.images
+        pictures: Pictures = ArrayPictures(images, config.data.source)
+        total = len(images)
+    else:
+        layout = Layout(name, Path(place), "as named") if name in WEBSETS else recognise(Path(place), options)
+        listing = present(list_pictures(layout, options))
+        pictures, total = FilePictures(listing.origin, options.white or WHITEST, workers=0), len(listing)
+    rows = sorted({round(row) for row in np.linspace(0, total - 1, min(count, total))})
+    with TemporaryDirectory(prefix="labelsieve-") as folder:
+        blocks = list(pictures.blocks(rows, frame, len(rows), Path(folder)))
+    kept = [block.pixels[place] for block in blocks for place in range(len(block.rows)) if place not in block.reasons]
+    if not kept:
+        raise ToolError(f"{config.data.source}: none of {len(rows)} pictures can be read")
+    return torch.stack(kept)

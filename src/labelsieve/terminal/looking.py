@@ -57,8 +57,6 @@ class Looking:
         """Said before features are computed."""
         frame, which = backbone.sight.frame, f"{known:,} of them are known already" if known else "none of them is known yet"
         which = "all of them are known already" if known == count else which
-        for note in backbone.notes:
-            self.out.print(note)
         self.out.print(
             f"{count:,} pictures through {backbone.name}, at {frame.height} x {frame.width} pixels: {backbone.width:,} features "
             f"each, kept in {folder}; {which}"

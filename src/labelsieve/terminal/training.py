@@ -9,7 +9,7 @@ from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import in_words
 from labelsieve.issues.rules import ACTIONS
 from labelsieve.results.cautions import cautions
-from labelsieve.runs.findings import read_findings, read_record
+from labelsieve.runs.findings import read_findings, read_record, things_of
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import rounds
 from labelsieve.runs.rows import Rows
@@ -46,8 +46,9 @@ def show_training(run: Run, limit: float | None, began: float | None = None) -> 
         return
     say_rows(run.rows, run.choices, folder.left_out if folder.left_out.exists() else None)
     where = f"epoch {run.epoch} of {run.parts.recipe.epochs}" if run.epoch else f"{run.parts.recipe.epochs} epochs"
+    count = f"{len(run.rows.data):,} {things_of(run.config.data.source)}"
     console.print(
-        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {len(run.rows.data):,} {run.rows.data.things}, "
+        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {count}, "
         f"{len(run.rows.data.classes)} classes{made_wrong(run.rows)}, {where}, {run.parts.engine.device}"
     )
     stopper = Stopper(limit, began)

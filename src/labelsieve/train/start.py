@@ -19,7 +19,7 @@ from labelsieve.nets.zoo import PREFIX
 from labelsieve.runs import checkpoint
 from labelsieve.runs.data_facts import known_files, write_data_facts
 from labelsieve.runs.environment import environment
-from labelsieve.runs.features import is_frozen, with_backbone
+from labelsieve.runs.features import is_frozen, looking_as, with_backbone
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.own import CPU_SIZE, Watch, check_names, check_place
 from labelsieve.runs.rounds import round_of
@@ -95,6 +95,7 @@ def _checked_same(path: Path, config: Config, watch: Watch | None) -> Rows | Non
     begun = round_of(before)
     if begun is not None and config.data.decisions == begun.parent:  # as they were when the run began
         config = replace(config, data=replace(config.data, decisions=before.data.decisions))
+    config = looking_as(before, config)
     same = (config, mixed_as_published(config))  # runs from before the network had a say in mixing go on as they began
     if before in same:
         return None

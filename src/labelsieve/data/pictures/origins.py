@@ -124,7 +124,8 @@ class Files:
         assert stamps is not None
         top = os.fsencode(os.path.realpath(self.root))
         for row, path in enumerate(self.paths):
-            yield _content(self.open, row) if by_content else b"\0".join((top, os.fsencode(path), stamps[row].tobytes()))
+            place = os.path.join(top, os.fsencode(path))  # noqa: PTH118 - a million of them
+            yield _content(self.open, row) if by_content else place + b"\0" + stamps[row].tobytes()
 
 
 @dataclass(frozen=True)

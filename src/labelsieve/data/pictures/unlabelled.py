@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.origins import Files, Origin
 from labelsieve.data.pictures.survey import Plan
@@ -70,8 +70,8 @@ def find_pictures(paths: Sequence[Path], outside: bool = False) -> Unlabelled:
     return Unlabelled(files, files.paths, problems, ignored, (left_out(ignored),) if ignored[OUT] else ())
 
 
-def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None) -> Iterator[Chunk]:
-    """The pictures, decoded a stretch at a time into a temporary file, so that any number of them can be looked at."""
+def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None, read: Read = decoded) -> Iterator[Chunk]:
+    """The pictures, decoded a stretch at a time into a temporary folder, so that any number of them can be looked at."""
     size = max(64, CHUNK_BYTES // (plan.channels * plan.size**2))
     with tempfile.TemporaryDirectory(prefix="labelsieve-") as folder:
         for first in range(0, len(found), size):
@@ -80,12 +80,12 @@ def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None) -> Iter
             open_rows = np.array([row for row in rows if int(row) not in found.problems], np.int64)
             part = found.origin.take(open_rows)
             place = Path(folder) / str(first)
-            pixels = np.empty((0, plan.channels, plan.size, plan.size), np.uint8)
+            pixels: NDArray[Any] = np.empty((0, plan.channels, plan.size, plan.size), np.uint8)
             if len(part):
                 count = len(part)
                 names = [found.names[row] for row in open_rows.tolist()]
                 listing = Listing(place, part, names, np.zeros(count, np.int64), (), np.zeros(count, np.int8))
-                pixels, reasons = decoded(listing, replace(plan, count=count), place, workers)
+                pixels, reasons = read(listing, replace(plan, count=count), place, workers, None)
                 errors |= {int(open_rows[row]) - first: why for row, why in reasons.items()}
             yield Chunk([found.names[row] for row in rows.tolist()], pixels, errors)
             del pixels
