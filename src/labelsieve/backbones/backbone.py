@@ -37,10 +37,9 @@ class Sight:
     def of(cls, facts: Mapping[str, Any]) -> "Sight":
         frame = Frame.of(facts["frame"])
         sides = (frame.height, frame.width, *frame.scaled)
-        if frame.mode not in MODES or frame.interpolation not in INTERPOLATIONS or not all(0 < side <= LARGEST for side in sides):
-            raise ToolError(
-                f"a backbone that looks at pictures of {sides}, {frame.mode}, {frame.interpolation}: none that we wrote"
-            )
+        known = frame.mode in MODES and frame.interpolation in INTERPOLATIONS and len(frame.scaled) == 2 and len(frame.fill) == 3
+        if not known or not all(0 < side <= LARGEST for side in sides):
+            raise ToolError(f"a backbone that looks at {sides}, {frame.mode}, {frame.interpolation}, which is none that we wrote")
         return cls(frame, tuple(facts["mean"]), tuple(facts["std"]))
 
 
