@@ -14,6 +14,7 @@ import pytest
 from cli.conftest import Shell
 from labelsieve.errors import ToolError
 from labelsieve.review.opening import open_review
+from labelsieve.runs.data_facts import known_files
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import decisions_in
 from labelsieve.train.loop import each_epoch
@@ -122,6 +123,14 @@ def test_resume_reads_no_such_file_either(stopped: Path, shell: Shell, name: str
     make(file)
     answer = shell("resume", stopped)
     assert answer.code == 1 and why in " ".join(answer.err.split()), answer
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_the_list_of_files_that_a_run_names_may_be_anything(run: Path, tmp_path: Path, other: str) -> None:
+    """data.json says where the cache remembers the run's files; what is none is passed over, and never waited for."""
+    OTHERS[other][0](tmp_path / "files.npz")
+    (run / "data.json").write_text(json.dumps({"files": [str(tmp_path / "files.npz"), "/dev/zero"]}))
+    assert known_files(RunFolder(run)) == {}
 
 
 def test_a_sweep_is_read_as_carefully(tmp_path: Path, shell: Shell) -> None:

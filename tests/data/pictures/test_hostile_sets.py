@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 from pathlib import Path
 
@@ -126,6 +127,14 @@ def test_a_cache_with_links_is_not_written(tmp_path: Path, name: str) -> None:
     with pytest.raises(ToolError, match="a link, which no cache has"), cache.locked(tmp_path / "cache"):
         pass
     assert (tmp_path / "precious").read_text() == "words"
+
+
+@pytest.mark.parametrize("name", ["lock", "done.jsonl", "pixels.npy"])
+def test_a_cache_with_pipes_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "cache").mkdir()
+    os.mkfifo(tmp_path / "cache" / name)
+    with pytest.raises(ToolError, match="a pipe or a device, which no cache has"), cache.locked(tmp_path / "cache"):
+        pass
 
 
 def test_the_users_own_cache_is_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,10 +179,12 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _refuse_links(folder: Path) -> None:
-    """A run folder from elsewhere may name a cache of its own, in which links lead to files of the user's."""
-    links = [path for path in folder.iterdir() if path.is_symlink()]
-    if links:
-        raise ToolError(f"{links[0]}: a link, which no cache has: what is decoded would be written elsewhere; remove it")
+    """A run folder from elsewhere may name a cache of its own, in which links lead to files of the user's, and pipes nowhere."""
+    for path in folder.iterdir():
+        if path.is_symlink():
+            raise ToolError(f"{path}: a link, which no cache has: what is decoded would be written elsewhere; remove it")
+        if not path.is_file() and not path.is_dir():
+            raise ToolError(f"{path}: a pipe or a device, which no cache has: reading it would never end; remove it")
 
 
 @contextmanager

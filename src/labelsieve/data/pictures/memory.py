@@ -5,14 +5,17 @@ A run that is taken up finds there the stamps of files that are gone since, and 
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
+from labelsieve.data.npz import read_npz
 from labelsieve.data.pictures.cache import make_folder
 from labelsieve.data.pictures.origins import NO_FILE, Files, Origin
+from labelsieve.doors import reading
+from labelsieve.errors import ToolError
 
 Known = Mapping[str, tuple[int, int]]  # a file's whole path -> its size and time, in the order of the rows
 
@@ -43,13 +46,11 @@ def known_from(places: Iterable[Path]) -> dict[str, tuple[int, int]]:
     """What was remembered; nothing where it was deleted or damaged since."""
     found: dict[str, tuple[int, int]] = {}
     for place in places:
-        try:
-            with np.load(place, allow_pickle=False) as kept:
-                root, *paths = os.fsdecode(kept["paths"].tobytes()).split("\0")
-                stamps = kept["stamps"].tolist()
+        with suppress(ToolError), reading(place, "delete it"):
+            kept = read_npz(place)
+            root, *paths = os.fsdecode(kept["paths"].tobytes()).split("\0")
+            stamps = kept["stamps"].tolist()
             found |= {os.path.join(root, path): (size, time) for path, (size, time) in zip(paths, stamps, strict=True)}  # noqa: PTH118
-        except (OSError, ValueError, KeyError, BadZipFile):
-            continue
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve import doors
 from labelsieve.data.pictures.cache import cache_errors, cache_size, make_folder
 from labelsieve.data.pictures.decode import GREY_MODES
 from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
@@ -21,6 +22,7 @@ from labelsieve.data.pictures.tasks import Task
 
 SIZES = (8, 16, 20, 24, 28, 32, 48, 64, 96, 128, 160, 224)
 SURVEY_STRETCH = 256
+MOST = 2**20  # bytes of what is kept of a survey
 SURVEY_RULES = 3  # to be raised whenever the same headers would lead to another size
 RULES = 1  # to be raised whenever the same file would be decoded to other pixels
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, how many there are
@@ -101,7 +103,7 @@ def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path,
     """The same for a listing; what the headers said is kept in the cache, so that it is read only once."""
     kept = cache / f"survey-{SURVEY_RULES}-{digest[:24]}.json"
     try:
-        side, channels, depths = json.loads(kept.read_text("ascii"))
+        side, channels, depths = doors.read_json(kept, MOST)
         size, white = options.size or bounded(int(side), options), options.white or common_white(depths)
         return Plan(size, int(channels), options.fit, len(listing), white, tuple(depths))
     except (OSError, ValueError, TypeError):
