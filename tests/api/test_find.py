@@ -9,12 +9,13 @@ import torch
 
 from api.made import blobs
 from labelsieve import IssueTable, find_label_issues
-from labelsieve.api import find, small_head
-from labelsieve.api import vectors as compaction
+from labelsieve.api import find
 from labelsieve.api.labels import numbered
-from labelsieve.api.vectors import compact
 from labelsieve.errors import UsageError
+from labelsieve.methods.parts import heads as small_head
+from labelsieve.methods.parts import scaling as compaction
 from labelsieve.methods.parts.diagnostics import auc
+from labelsieve.methods.parts.scaling import compact
 
 NAMES = np.array(["cat", "dog", "owl"])
 
@@ -154,7 +155,7 @@ def test_threads_are_few_while_it_works_and_the_callers_again_afterwards(monkeyp
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     used: list[int] = []
     compacted = find.compact
-    monkeypatch.setattr(find, "compact", lambda rows: [used.append(torch.get_num_threads()), compacted(rows)][1])
+    monkeypatch.setattr(find, "compact", lambda *rows: [used.append(torch.get_num_threads()), compacted(*rows)][1])
     vectors, given, _ = blobs(90)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
@@ -162,7 +163,7 @@ def test_threads_are_few_while_it_works_and_the_callers_again_afterwards(monkeyp
         find_label_issues(vectors, given)
         with pytest.raises(UsageError):
             find_label_issues(vectors, given[:-1])
-        assert used == [1, 1] and torch.get_num_threads() == 3
+        assert used == [1, 1, 1] and torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
 

@@ -9,8 +9,8 @@ import torch
 
 from api.made import blobs
 from labelsieve import find_label_issues
-from labelsieve.api.vectors import FARTHEST, compact
 from labelsieve.errors import UsageError
+from labelsieve.methods.parts.scaling import FARTHEST, compact
 
 pd = pytest.importorskip("pandas")
 VECTORS, GIVEN, TRUTH = blobs()

@@ -34,6 +34,7 @@ from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.errors import ToolError
 from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.methods.parts.estimate import flag_limit
 from labelsieve.nets import lent
 from labelsieve.predict.model import Model, built
@@ -186,10 +187,10 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         parts, epoch, history = run.parts, self._last_epoch(run), run.history
         facts = model_facts(config, parts.learners, rows.collection)
         self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(str(self.device)))
-        limit = flag_limit(epoch.seen)
-        ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned, limit)
-        self.cautions_ = cautions_of(config, run.metrics, run.decision, epoch, ranked, limit)
-        self.issues_ = self._issues(epoch, ranked, ids)
+        limit = flag_limit(parts.witnesses(epoch.seen))
+        ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned, limit, parts.held)
+        self.cautions_ = cautions_of(config, run.metrics, run.decision, epoch, ranked, limit, parts.held)
+        self.issues_ = self._issues(epoch, ranked, ids, parts.held)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
 
@@ -204,7 +205,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
                     shown(step.record, step.epochs)
         return epochs[-1]
 
-    def _issues(self, epoch: Epoch, ranked: LabelIssues, ids: NDArray[Any]) -> IssueTable:
+    def _issues(self, epoch: Epoch, ranked: LabelIssues, ids: NDArray[Any], held: HeldOut | None) -> IssueTable:
         """The same ranking as a run's issues.csv."""
         by_loss = torch.stack(epoch.by_loss).cpu().numpy()
         chances = torch.stack(epoch.by_prototype).cpu().numpy() if epoch.by_prototype else by_loss
@@ -215,7 +216,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             label_score=ranked.score.astype(np.float64),
             is_label_issue=ranked.is_issue,
             order=ranked.order,
-            probs=mean_probs(epoch),
+            probs=mean_probs(epoch) if held is None else held.probs.numpy(),
             clean_by_loss=by_loss.mean(0),
             clean_by_prototype=chances.mean(0),
             classes=self.classes_,

@@ -154,8 +154,9 @@ def by_labelsieve(task: Task) -> Ranking:
         wrong = wrong_labels(run.rows)
         watch = Watch(run.parts.engine.device)
         last = last_division(run, task.budget, watch.spent)
-        limit = flag_limit(last.seen)
-        issues = label_issues(last, run.rows.data, run.parts.recipe, run.parts.learners, run.history, None, limit=limit)
+        parts = run.parts
+        limit = flag_limit(parts.witnesses(last.seen))
+        issues = label_issues(last, run.rows.data, parts.recipe, parts.learners, run.history, None, limit=limit, held=parts.held)
         place = np.empty(len(issues.order))
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
         plain = torch.stack(last.by_prototype or last.by_loss).mean(0).cpu().numpy()

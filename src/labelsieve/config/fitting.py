@@ -11,6 +11,7 @@ from labelsieve.data.augment.views import SHIFTED_FROM
 from labelsieve.nets.choice import Choice, choose_network
 
 LARGEST, SMALLEST = 128, 8
+STEPS_OF_VECTORS = 12  # likewise of vectors: there a step costs little, and more of them memorise
 STEPS = 50  # batches that an epoch should have at least: with 16 of 128, six epochs on 2,000 garments learnt half as much
 BATCHES = ((128, 32), (64, 64))  # (from this side in pixels on, the largest batch)
 LITTLE_WORDS = {  # what it is, and how to have it as published
@@ -28,10 +29,14 @@ def network_for(shape: Sequence[int], samples: int, cuda: bool) -> Choice:
 
 
 def batch_for(shape: Sequence[int], samples: int) -> int:
-    """A power of two: at most 128 (64 from 64 px on, 32 from 128 px on), at least 8, and 50 batches in an epoch if possible."""
+    """A power of two: at most 128 (64 from 64 px on, 32 from 128 px on), at least 8, and 50 batches in an epoch if possible.
+
+    Of vectors 12: more steps in an epoch would memorise wrong labels.
+    """
     side = min(shape[1:]) if len(shape) == 3 else 0
     largest = next((batch for least, batch in BATCHES if side >= least), LARGEST)
-    fitting = 2 ** max(0, (samples // STEPS).bit_length() - 1)
+    steps = STEPS if len(shape) == 3 else STEPS_OF_VECTORS
+    fitting = 2 ** max(0, (samples // steps).bit_length() - 1)
     return max(min(largest, fitting), min(SMALLEST, samples))
 
 

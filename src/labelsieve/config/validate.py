@@ -71,7 +71,7 @@ OF_MIXED_EPOCHS = (
     *("beta", "prior", "prior_weight", "train_unlabelled"),
 )
 # Where 0 leaves the number open.
-FOUND_OUT = ("training.batch", "training.warmup_batch", "training.epoch_batches", "engine.eval_batch")
+FOUND_OUT = ("training.lr", "training.batch", "training.warmup_batch", "training.epoch_batches", "engine.eval_batch")
 
 
 def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
@@ -195,6 +195,10 @@ def validate_for(config: Config, data: NoisyData) -> None:
         raise ToolError(
             f'{config.data.source}: these are {kind}, which network "{config.network}" does not take; '
             f"use --network {' or '.join(fitting_networks)}"
+        )
+    if config.training.lr == 0 and not data.are_vectors:
+        raise ToolError(
+            f'{config.data.source}: setting "training.lr" is 0, and only vectors find their own rate; use --set training.lr=0.02'
         )
     if config.network.startswith("preact-resnet18") and min(data.shape[1:]) < 8:
         height, width = data.shape[1:]

@@ -16,6 +16,7 @@ from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts.estimate import NoiseEstimate
+from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.methods.recipe import Recipe
 from labelsieve.results import evidence
 from labelsieve.results.history import ScoreHistory
@@ -35,12 +36,20 @@ def label_issues(
     paths: Sequence[str] | None,
     pinned: torch.Tensor | None = None,
     limit: NoiseEstimate | None = None,
+    held: HeldOut | None = None,
 ) -> LabelIssues:
     """Ranked by `label_score`; the threshold is the one that divides. What is `pinned` (N,) is surely right: 1.
 
+    Where there are `held`-out opinions, they rank and suggest alone: a network that trained on a label is no judge of it.
+
     With a `limit` (`flag_limit`), only as many are issues as are wrong by it.
     """
-    chances = label_score(epoch, learners, history)[None]
+    agree = evidence.agreement(epoch)
+    if held is None:
+        probs, chances = evidence.mean_probs(epoch), label_score(epoch, learners, history)[None]
+    else:
+        probs, chances = held.probs.numpy(), held.evidence(data.labels).losses.neg().exp().double().numpy()[None]
+        agree = agree & held.agree.numpy()
     if pinned is not None:
         chances = np.where(pinned.cpu().numpy(), 1.0, chances)
     threshold = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
@@ -48,10 +57,10 @@ def label_issues(
         data.ids,
         data.classes,
         data.labels.numpy(),
-        evidence.mean_probs(epoch),
+        probs,
         chances,
         threshold,
-        agree=evidence.agreement(epoch),
+        agree=agree,
         paths=paths,
         evidence=evidence.columns(epoch, evidence.similarity(epoch, learners), history),
         most=1.0 if limit is None else limit.share,
@@ -84,6 +93,7 @@ def write_scores(
     history: ScoreHistory,
     limit: NoiseEstimate | None = None,
     least: float | None = None,
+    held: HeldOut | None = None,
 ) -> None:
     """Everything per sample, row i for sample i: (2, N) for the two networks, (N,) or (N, 5) for both, (S, 2, N) over time.
 
@@ -103,6 +113,8 @@ def write_scores(
         "confidence": both([seen.probs.max(1).values for seen in epoch.seen]),
     }
     arrays |= {"networks_agree": evidence.agreement(epoch), **evidence.top_classes(evidence.mean_probs(epoch))}
+    if held is not None:
+        arrays |= {**evidence.top_classes(held.probs.numpy()), "said_by_heads": held.said.numpy().astype(np.int32)}
     if limit is not None:
         arrays["limit"] = np.array([limit.share, limit.low, limit.high])
     if least is not None:

@@ -1,5 +1,6 @@
 """From a configuration to the objects of a run: data with its noise, recipe, two learners, an engine. No training here."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from labelsieve import nets
 from labelsieve.config.lengths import epochs_of
 from labelsieve.config.own_cleaners import REGISTERED, check_cleaner, own_cleaner
-from labelsieve.config.presets import MIXTURES
+from labelsieve.config.presets import MIXTURES, PROTOTYPES
 from labelsieve.config.schema import Config, ViewsConfig
 from labelsieve.data.augment import VectorViews, Views, vector_views, views_for
 from labelsieve.data.frequencies import read_frequencies
@@ -21,7 +22,10 @@ from labelsieve.errors import UsageError
 from labelsieve.methods.learner import Judge, Learner
 from labelsieve.methods.parts.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
 from labelsieve.methods.parts.dropout import torchs_own
+from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.parts.heads import HeldOut, held_out
 from labelsieve.methods.parts.parted import can_part, normalising
+from labelsieve.methods.parts.scaling import compact
 from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
 from labelsieve.methods.recipe import Recipe
 from labelsieve.predict.model import seen_shape
@@ -39,6 +43,11 @@ class Parts:
     engine: PlainEngine
     prior: Tensor
     pinned: Tensor | None = None
+    held: HeldOut | None = None  # of vectors: what heads that have not seen a sample say of it
+
+    def witnesses(self, seen: Sequence[Evidence]) -> Sequence[Evidence]:
+        """Whom to ask how many labels are wrong: those who have not seen the labels that they judge, where there are any."""
+        return seen if self.held is None else [self.held.evidence(seen[0].labels.cpu())]
 
 
 def recipe_for(config: Config, epochs: int | None = None) -> Recipe:
@@ -158,7 +167,16 @@ def parts_for(config: Config, rows: Rows) -> Parts:
     for learner in (first, second):
         engine.adopt(learner)
     pinned = None if rows.pinned is None else rows.pinned.to(device)
-    return Parts(recipe, (first, second), engine, prior_for(config, rows.data).to(device), pinned)
+    prior = prior_for(config, rows.data).to(device)
+    return Parts(recipe, (first, second), engine, prior, pinned, held_for(config, rows.data))
+
+
+def held_for(config: Config, data: NoisyData) -> HeldOut | None:
+    """Heads on vectors that judge labels they have not seen; the baselines and a user's own cleaner judge by themselves."""
+    if not data.are_vectors or config.method != "cpc" or config.cleaner not in PROTOTYPES:
+        return None
+    spaces = [compact(data.images), compact(data.images, alike=True)]
+    return held_out(spaces, data.labels, len(data.classes), config.seed)
 
 
 def views_of(found: Collection, chosen: ViewsConfig) -> Views | VectorViews:

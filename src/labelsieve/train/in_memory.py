@@ -11,6 +11,7 @@ from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import chances, doubted, limited
 from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_wrong
 from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import Findings, Record
@@ -24,13 +25,14 @@ def cautions_of(
     epoch: Epoch,
     issues: LabelIssues,
     limit: NoiseEstimate | None,
+    held: HeldOut | None = None,
 ) -> tuple[str, ...]:
     """What the report of such a run would warn of, without its folder."""
     estimate = None if decision is None else asdict(decision.estimate)
-    return tuple(cautions(_found(epoch, issues, limit), Record(config, {}, metrics, 0.0, estimate, ())))
+    return tuple(cautions(_found(epoch, issues, limit, held), Record(config, {}, metrics, 0.0, estimate, ())))
 
 
-def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None) -> Findings:
+def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None, held: HeldOut | None) -> Findings:
     """As `read_findings` would read it back, with those columns alone that a caution needs."""
 
     def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
@@ -42,7 +44,7 @@ def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None) -> Fi
     wrong = chances(issues.score, judges, issues.given, own, issues.predicted, issues.confidence[:, 0])
     if limit is not None:
         wrong = limited(wrong, issues.is_issue, limit.low, limit.high)
-    elif (least := least_wrong(epoch.seen)) is not None:
+    elif (least := least_wrong(epoch.seen if held is None else [held.evidence(epoch.seen[0].labels.cpu())])) is not None:
         wrong = doubted(wrong, least)
     return Findings(
         columns={"action": issues.action[issues.order].tolist(), "is_label_issue": issues.is_issue[issues.order].tolist()},

@@ -113,7 +113,7 @@ def _epochs(run: Run) -> Iterator[Epoch]:
     if left_open(run.config) and run.decision is None and run.config.method != "ce":
         learners, engine = run.parts.learners, run.parts.engine
         yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, run.parts.pinned, stop=warmup)
-        settle(run, decide(run.config, seen_after_warm_up(learners, run.parts.recipe, engine)))
+        settle(run, decide(run.config, run.parts.witnesses(seen_after_warm_up(learners, run.parts.recipe, engine))))
     parts = run.parts
     yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
 
@@ -162,9 +162,10 @@ def _write_outcome(folder: RunFolder, run: Run, epoch: Epoch) -> None:
     """Scores, issues and model as they stand; in the warm-up, and of a draw of the samples, there is only a model."""
     if epoch.seen and not epoch.rows:
         learners, paths = run.parts.learners, run.rows.collection.paths
-        data, recipe, limit = run.rows.data, run.parts.recipe, flag_limit(epoch.seen)
-        write_scores(folder, epoch, data, learners, run.history, limit, least_wrong(epoch.seen))
-        found = label_issues(epoch, data, recipe, learners, run.history, paths, run.parts.pinned, limit)
+        witnesses, held = run.parts.witnesses(epoch.seen), run.parts.held
+        data, recipe, limit = run.rows.data, run.parts.recipe, flag_limit(witnesses)
+        write_scores(folder, epoch, data, learners, run.history, limit, least_wrong(witnesses), held)
+        found = label_issues(epoch, data, recipe, learners, run.history, paths, run.parts.pinned, limit, held)
         issues = found.with_decisions(run.rows.decided)
         write_issues(folder, issues)
         folder.write_arrays(folder.neighbours, neighbours(epoch, issues))

@@ -27,6 +27,7 @@ from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.train.choice import check_choice
 from labelsieve.train.restore import restored
 from labelsieve.train.run import Run, new_run, save
+from labelsieve.train.trial import tried
 
 
 def start(path: Path | str | None, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
@@ -121,6 +122,9 @@ def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
         config = override(config, {"pictures.white": rows.collection.white})
     validate_for(config, rows.data)
     check_choice(config, rows)
+    if config.training.lr == 0:
+        trial = tried(config, rows)
+        config, choices = override(config, trial.settings()), (*choices, trial.words())
     return config, choices
 
 

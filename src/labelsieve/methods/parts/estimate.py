@@ -101,6 +101,14 @@ def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tu
     return 1 - float(joint.diagonal().sum() / joint.sum().clamp_min(1e-12)), by_class
 
 
+def knows_classes(seen: Evidence) -> bool:
+    """Do opinions meet the given labels more often than the same opinions on other samples would, beyond what luck can do?"""
+    count = max(len(seen), 1)
+    named, given = (torch.bincount(each, minlength=seen.classes).double() / count for each in (seen.predicted, seen.labels))
+    luck = float((named * given).sum())
+    return 1 - contradicted([seen]) > luck + 2 * (luck * (1 - luck) / count) ** 0.5
+
+
 def contradicted(seen: Sequence[Evidence]) -> float:
     """The share of labels that both networks together would not have given."""
     labels, count = seen[0].labels, 0
