@@ -172,7 +172,7 @@ OUT_OF_RANGE = {
     "training.warmup": -1,
     "training.batch": 1,
     "training.warmup_batch": 1,
-    "training.lr": 0,
+    "training.lr": -1,
     "training.lr_drop": 1.1,
     "training.lr_drop_factor": 0.5,
     "training.momentum": 1,

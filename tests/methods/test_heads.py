@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from labelsieve.methods.parts import heads
 from labelsieve.methods.parts.estimate import knows_classes
-from labelsieve.methods.parts.heads import Ridge, folds_of, held_out, neighbours
+from labelsieve.methods.parts.heads import Ridge, folds_of, held_out, label_share, neighbours
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +104,10 @@ def test_labels_that_have_nothing_to_do_with_the_vectors_are_not_learnt() -> Non
     found = held_out([vectors], labels, 4)
     assert 0.15 < float((found.predicted == labels).float().mean()) < 0.35
     assert not knows_classes(found.evidence(labels))
+
+
+def test_a_labels_share_by_hand() -> None:
+    probs = torch.tensor([[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.2, 0.7, 0.1]])
+    found = label_share(probs, torch.tensor([0, 0, 0]))
+    # The usual share of the two confirmed labels is 0.8: (1 * 8/9), (0.75 * 6/9), (0.25 * 2/9), each under a root.
+    torch.testing.assert_close(found, torch.tensor([8 / 9, 0.5, 0.5 / 9], dtype=torch.float64).sqrt(), rtol=1e-6, atol=1e-6)

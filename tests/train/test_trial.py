@@ -56,7 +56,7 @@ def test_the_warm_up_is_shorter_where_more_would_be_memorised(noisy: tuple[str, 
         config = resolve(source)
         rows = rows_for(config)
         whole, choices = settled(config, rows)
-        trial = tried(override(config, {"training.batch": 16, "training.warmup_batch": 16}), rows)
+        trial = tried(override(config, {"training.batch": 16, "training.warmup_batch": 16, "engine.eval_batch": 64}), rows)
         assert (whole.training.warmup, whole.training.lr) == (trial.epochs, trial.lr) and trial.words() in choices
         found[name] = trial
     assert found["noisy"].epochs * found["noisy"].lr < found["clean"].epochs * found["clean"].lr

@@ -21,7 +21,7 @@ from labelsieve.api.vectors import numbers
 from labelsieve.engine.device import callers_settings_kept, set_threads
 from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
 from labelsieve.methods.parts.estimate import estimate_noise, knows_classes
-from labelsieve.methods.parts.heads import BATCH, held_out
+from labelsieve.methods.parts.heads import BATCH, held_out, label_share
 from labelsieve.methods.parts.scaling import DIMENSIONS, BrokenRow, compact
 from labelsieve.results.cautions import table_cautions
 
@@ -121,7 +121,7 @@ def judged(seen: Evidence, seed: int) -> tuple[Tensor, Tensor]:
 
 def _table(seen: Evidence, ids: NDArray[Any], kinds: NDArray[Any], seed: int) -> IssueTable:
     by_loss, by_prototype = judged(seen, seed)
-    score = seen.probs.gather(1, seen.labels.unsqueeze(1)).squeeze(1).double().clamp(0, 1).numpy()
+    score = label_share(seen.probs, seen.labels).numpy()
     given, suggested = seen.labels.numpy(), seen.predicted.numpy()
     order = np.argsort(score, kind="stable")
     wrong = estimate_noise([seen], seed)

@@ -16,7 +16,7 @@ from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.methods.algorithm import Epoch
 from labelsieve.methods.learner import Learner
 from labelsieve.methods.parts.estimate import NoiseEstimate
-from labelsieve.methods.parts.heads import HeldOut
+from labelsieve.methods.parts.heads import HeldOut, label_share
 from labelsieve.methods.recipe import Recipe
 from labelsieve.results import evidence
 from labelsieve.results.history import ScoreHistory
@@ -48,7 +48,7 @@ def label_issues(
     if held is None:
         probs, chances = evidence.mean_probs(epoch), label_score(epoch, learners, history)[None]
     else:
-        probs, chances = held.probs.numpy(), held.evidence(data.labels).losses.neg().exp().double().numpy()[None]
+        probs, chances = held.probs.numpy(), label_share(held.probs, data.labels).numpy()[None]
         agree = agree & held.agree.numpy()
     if pinned is not None:
         chances = np.where(pinned.cpu().numpy(), 1.0, chances)

@@ -26,6 +26,7 @@ CHOSEN_ON = 10_000  # rows that settings are compared on
 LOGISTIC = 200_000  # rows times classes: with more, SGD takes the place of L-BFGS, which would need minutes
 ITERATIONS = 60
 BLOCK = 2_048
+USUAL = 0.95  # quantile of the confirmed labels' shares that counts as full
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,21 @@ def held_out(spaces: Sequence[Tensor], labels: Tensor, classes: int, seed: int =
         said.append(shares.argmax(1))
     probs = (total / len(HEADS)).float()
     return HeldOut(probs, torch.stack(said), vectors)
+
+
+def label_share(probs: Tensor, labels: Tensor) -> Tensor:
+    """How well each given label holds its own, (N,) in [0, 1]: the geometric mean of two shares.
+
+    One is the label's share of the belief against its strongest rival; the other its share among all classes, relative to what
+    well-confirmed labels have, for wrong labels elsewhere lower everybody's.
+    """
+    own = probs.gather(1, labels.unsqueeze(1)).squeeze(1).double()
+    rival = torch.zeros_like(own)
+    for rows in torch.arange(len(labels)).split(BLOCK):  # (N, K) may be large
+        rival[rows] = probs[rows].scatter(1, labels[rows].unsqueeze(1), -1.0).amax(1).double()
+    confirmed = own[own >= rival]
+    usual = confirmed.quantile(USUAL, interpolation="nearest") if len(confirmed) > 0 else own.new_ones(())
+    return ((own / usual.clamp_min(1e-12)).clamp(max=1) * own / (own + rival).clamp_min(1e-12)).sqrt().clamp(0, 1)
 
 
 def folds_of(labels: Tensor, seed: int) -> Tensor:
