@@ -33,7 +33,7 @@ def noisy(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, np.ndarray]:
 
 
 def run_to_the_end(path: Path, config: Config) -> None:
-    for _ in drive(begin(path, config)):
+    for _ in each_epoch(start(path, config)):
         pass
 
 
@@ -70,4 +70,4 @@ def test_a_rate_that_was_given_is_kept(noisy: tuple[str, np.ndarray]) -> None:
 
 def test_pictures_do_not_find_their_rate(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="only vectors find their own rate"):
-        begin(tmp_path / "run", tiny_config("digits", training__lr=0.0))
+        start(tmp_path / "run", tiny_config("digits", training__lr=0.0))

@@ -34,8 +34,8 @@ from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.errors import ToolError
 from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.algorithm import Epoch
-from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.methods.parts.estimate import flag_limit
+from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.nets import lent
 from labelsieve.predict.model import Model, built
 from labelsieve.results.evidence import mean_probs

@@ -11,8 +11,8 @@ from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import chances, doubted, limited
 from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.algorithm import Epoch
-from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_wrong
+from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.train.decide import Decision
