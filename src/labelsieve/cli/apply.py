@@ -31,7 +31,7 @@ def apply(
         str | None,
         typer.Option(
             metavar="[FILE]",
-            help="What people decided: in the run's own log (the default), or in a CSV with id, action (keep, accept, relabel, "
+            help="The decisions to use: the run's own log (the default), or a CSV with id, action (keep, accept, relabel, "
             "drop, unsure) and label.",
         ),
     ] = None,
@@ -39,18 +39,18 @@ def apply(
         bool,
         typer.Option(
             "--auto",
-            help="Where nobody decided, take the corrections that the run vouches for. Refused while the run has a caution.",
+            help="Also take corrections the run vouches for, where nobody decided. Refused while the run has a caution.",
         ),
     ] = False,
     on_conflict: Annotated[
         str | None,
-        typer.Option(help="Where reviewers disagree: refuse (the default), latest (the later one counts) or undecided."),
+        typer.Option(help="If reviewers disagree: refuse (the default), latest (the later one counts) or undecided."),
     ] = None,
     copy: Annotated[bool, typer.Option("--copy", help="Copy pictures into the new folder instead of linking them.")] = False,
     symlink: Annotated[bool, typer.Option("--symlink", help="Use symbolic links instead of hard links.")] = False,
-    data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
+    data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
 ) -> None:
-    """Write RUN's data again as people decided. The original stays as it is; changes.csv says what changed and why."""
+    """Write a copy of the data with the labels people decided on; changes.csv says what changed. The original stays as it is."""
     from labelsieve.corrected.apply import apply_run, check_decided, logged
     from labelsieve.corrected.automatic import automatic
     from labelsieve.data.sources import source_at

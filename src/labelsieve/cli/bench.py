@@ -29,12 +29,12 @@ def bench(
     profile: Annotated[
         str | None,
         typer.Option(
-            help="large: one step of ResNet-50 at 224 px, batch 32 + 32 (small ones on a CPU): does it wait for pictures?"
+            help="large: one step of ResNet-50 at 224 px, batch 32 + 32 (smaller on a CPU), to see whether it waits for pictures."
         ),
     ] = None,
     settings: Settings = None,
 ) -> None:
-    """Measure ceiling, whole epoch and parts on made pictures of CIFAR's shape, half of them labelled."""
+    """Measure how fast this machine trains, on synthetic pictures of CIFAR's shape."""
     began = time.perf_counter()
     check_new("--json", json_file)
     if profile is not None:

@@ -12,19 +12,19 @@ from labelsieve.terminal.new_file import check_new
 
 def bench_cleanlab(
     data: Annotated[str, typer.Argument(help="As for `labelsieve train`.")],
-    noise: Annotated[list[str] | None, typer.Option(help="Wrong labels to make on purpose, e.g. sym:0.2; repeatable.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on; each makes its own noise.")] = 3,
+    noise: Annotated[list[str] | None, typer.Option(help="Wrong labels to make on purpose, such as sym:0.2; repeatable.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0; each has its own noise.")] = 3,
     fold_epochs: Annotated[int, typer.Option(min=1, help="Epochs of plain training in each of cleanlab's folds.")] = 10,
     folds: Annotated[int, typer.Option(min=2, help="How many folds.")] = 5,
-    quick: Annotated[bool, typer.Option("--quick", help="labelsieve may spend no more time than the folds did.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Give labelsieve no more time than the folds took.")] = False,
     limit: Annotated[int | None, typer.Option(help="Use a fixed subset of this size.")] = None,
-    network: Annotated[str | None, typer.Option(help="The network of both; default: the data's own.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="labelsieve's epochs; default: the data's own.")] = None,
+    network: Annotated[str | None, typer.Option(help="The network for both; default: chosen by the data.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="labelsieve's epochs; default: chosen by the data.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     settings: Settings = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as well.")] = None,
 ) -> None:
-    """Rank wrong labels with cleanlab (out-of-sample probabilities of our network) and with labelsieve; measure both."""
+    """Compare with cleanlab: who ranks wrong labels better, in what time and memory?"""
     from labelsieve.benchmark.against_cleanlab import Task, compare
     from labelsieve.benchmark.known import check_some_wrong
     from labelsieve.config.resolve import resolve

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders; the first is what the others are held against.")],
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; the others are compared with the first.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="Also write a page with curves, FILE.html; or the numbers as a table, FILE.csv, which must not exist."),
+        typer.Option(help="Also write a page with curves, FILE.html, or the numbers as a table, FILE.csv; it must not exist."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Final numbers, differences with a paired bootstrap interval, and the settings in which the runs differ."""
+    """Compare runs: final numbers, differences with a paired bootstrap interval, and the settings that differ."""
     from labelsieve.cli.report import refuse_other_files
     from labelsieve.reproduce.compare import compare_runs, differing_settings
     from labelsieve.reproduce.compare_page import compare_page

@@ -13,20 +13,20 @@ CONFLICTS = 10  # that are named
 
 def decisions(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
-    to: Annotated[str | None, typer.Option(help="Write what stands as csv or labelstudio, to --out.")] = None,
+    to: Annotated[str | None, typer.Option(help="Export the decisions as csv or labelstudio, to --out.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write; it must not exist.")] = None,
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Bring decisions in: a .csv with id, action (accept, keep, relabel, drop, unsure, clear) and label, or Label "
-            "Studio's JSON export. All rows or none; what stands already is not written again.",
+            help="Import decisions: a .csv with id, action (accept, keep, relabel, drop, unsure, clear) and label, or Label "
+            "Studio's JSON export. All rows or none; what is decided already is not written again.",
         ),
     ] = None,
-    reviewer: Annotated[str | None, typer.Option(help="Who decided, where the file does not say; default: you.")] = None,
+    reviewer: Annotated[str | None, typer.Option(help="Who decided, if the file doesn't say; default: you.")] = None,
 ) -> None:
-    """Show what was decided about RUN's labels, hand it on with --to, or bring decisions in with --from."""
+    """Show what people decided, export it with --to, or import decisions with --from."""
     from labelsieve.cli.review import login
     from labelsieve.errors import UsageError
     from labelsieve.exports.decisions import export_decisions, import_decisions

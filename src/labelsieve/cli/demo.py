@@ -8,11 +8,11 @@ import typer
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to put the two runs, the report and the summary.")] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option(help="Of weights, order, views and noise.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where to write the two runs, the report and the summary.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Random seed: weights, order, views and noise.")] = 0,
     epochs: Annotated[int | None, typer.Option(help="Epochs of each of the two runs.")] = None,
 ) -> None:
-    """Digits with 40 % wrong labels: plain training against labelsieve."""
+    """Compare plain training and labelsieve on digits with 40 % wrong labels."""
     from labelsieve.benchmark.demo import METHODS, NAMES, demo_config, report, summarise
     from labelsieve.report.demo import demo_page
     from labelsieve.runs import atomic

@@ -13,19 +13,19 @@ SHARED = tuple(name for name in OPTIONS if name not in ("second_test", "no_mirro
 @reads_data(*SHARED)
 def embed(
     data: Annotated[str, typer.Argument(help="Labelled pictures in any form that `train` reads.")],
-    backbone: Annotated[str, typer.Option(help="A network of timm, such as tf_efficientnet_lite0 or vit_small_patch14_dinov2.")],
+    backbone: Annotated[str, typer.Option(help="A timm network, such as tf_efficientnet_lite0 or vit_small_patch14_dinov2.")],
     out: Annotated[Path, typer.Option(help="The .npz file to write, which must not exist.")],
     weights: Annotated[
         Path | None,
         typer.Option(help="A safetensors or torch file with its weights; default: timm's own, downloaded unless they are here."),
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
-    limit: Annotated[int | None, typer.Option(help="Only a fixed subset of this size of the training pictures.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Use a fixed subset of this many training pictures.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     *,
     said: Said,
 ) -> None:
-    """Turn DATA into features, which `train FILE.npz` and `find_label_issues` learn from. What is known already is not redone."""
+    """Turn pictures into features, for `train FILE.npz` and `find_label_issues`. Work that is done is not redone."""
     from labelsieve.config.resolve import resolve
     from labelsieve.errors import UsageError
     from labelsieve.runs.embed import embed_data

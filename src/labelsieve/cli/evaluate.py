@@ -30,9 +30,9 @@ def evaluate(
     *,
     said: Said,
 ) -> None:
-    """Measure RUN's networks and prototypes on labelled pictures; classes go by name.
+    """Measure a run's accuracy on labelled pictures; classes are matched by name.
 
-    DATA are read as the run's own were, by usual names where a column is not there; options say otherwise.
+    DATA is read like the run's own data; a column that is missing is looked for by its usual names.
     """
     from rich.console import Console
 

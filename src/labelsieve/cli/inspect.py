@@ -31,11 +31,11 @@ def inspect(
     said: Said,
     noise: Annotated[
         str | None,
-        typer.Option(help="As for `labelsieve train`: says how many labels it would change, and whether a file of labels fits."),
+        typer.Option(help="As for `labelsieve train`: show how many labels it would change, and whether a file of labels fits."),
     ] = None,
-    device: Annotated[str, typer.Option(help="The device that training would use: auto, cpu, cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="The device to plan for: auto, cpu, cuda.")] = "auto",
 ) -> None:
-    """Look at every sample of DATA: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
+    """Look at DATA: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
     from dataclasses import replace
 
     from rich.console import Console

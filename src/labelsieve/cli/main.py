@@ -41,7 +41,7 @@ class Verbs(TyperGroup):
 app = typer.Typer(
     cls=Verbs,
     name="labelsieve",
-    help="Train a strong classifier on wrong labels, and get the list of the wrong ones back.",
+    help="Find the wrong labels in your data, and train a classifier that doesn't learn them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -9,36 +9,47 @@ from typing import Annotated, Any
 
 import typer
 
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its key; repeatable.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any setting (see `labelsieve presets --keys`); repeatable."),
+]
 DataSettings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Any setting of data by its key, pictures.*; repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Any setting of the data, pictures.*; repeatable."),
 ]
 
 OPTIONS: dict[str, Any] = {
-    "image_column": Annotated[str | None, typer.Option(help="A table's column of picture paths; found by usual names.")],
-    "label_column": Annotated[str | None, typer.Option(help="A table's column of labels; found by usual names.")],
-    "id_column": Annotated[str | None, typer.Option(help="A table's column of ids; else the paths are the ids.")],
-    "root": Annotated[Path | None, typer.Option(help="The folder that a table's paths start from; default: the table's own.")],
+    "image_column": Annotated[str | None, typer.Option(help="The table's column with picture paths, if it has an unusual name.")],
+    "label_column": Annotated[str | None, typer.Option(help="The table's column with labels, if it has an unusual name.")],
+    "id_column": Annotated[str | None, typer.Option(help="The table's column with ids; default: the paths are the ids.")],
+    "root": Annotated[
+        Path | None, typer.Option(help="The folder that paths in the table are relative to; default: the table's own.")
+    ],
     "classes": Annotated[
         str | None,
-        typer.Option(help="The labels that may occur, in order: cat,dog or a file with one a line. Others are errors."),
+        typer.Option(help="The classes, in order: cat,dog or a file with one per line. Any other label is an error."),
     ],
-    "size": Annotated[int | None, typer.Option(help="The side in pixels that pictures are brought to; default: by their sizes.")],
-    "cache_dir": Annotated[Path | None, typer.Option(help="Where decoded pictures are kept; default: the user's cache folder.")],
-    "strict": Annotated[bool, typer.Option("--strict", help="Stop at an unreadable picture instead of leaving it out.")],
-    "encoding": Annotated[str | None, typer.Option(help="Of a table: utf-8 unless given; often cp1252 from spreadsheets.")],
+    "size": Annotated[
+        int | None, typer.Option(help="Resize pictures to this many pixels on each side; default: chosen by their sizes.")
+    ],
+    "cache_dir": Annotated[Path | None, typer.Option(help="Where to keep decoded pictures; default: your cache folder.")],
+    "strict": Annotated[bool, typer.Option("--strict", help="Stop at a picture that cannot be read instead of leaving it out.")],
+    "encoding": Annotated[
+        str | None, typer.Option(help="The table's encoding; default: utf-8. Spreadsheets often write cp1252.")
+    ],
     "val": Annotated[
         Path | None,
-        typer.Option(
-            help="Labelled pictures to measure accuracy on, in any layout; paths as from their own folder, else --root."
-        ),
+        typer.Option(help="Labelled pictures to measure accuracy on, in any layout."),
     ],
     "second_test": Annotated[
-        Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, a second test set.")
+        Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, as a second test set.")
     ],
     "no_mirror": Annotated[
-        bool, typer.Option("--no-mirror", help="A mirrored picture is not the same thing: letters, digits, left and right.")
+        bool,
+        typer.Option(
+            "--no-mirror",
+            help="Don't mirror pictures in training, since it changes what they show: letters, digits, left and right.",
+        ),
     ],
 }
 

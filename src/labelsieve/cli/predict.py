@@ -25,21 +25,21 @@ def predict(
         typer.Argument(
             metavar="PATH...",
             help="Picture files and folders of them, or data as train reads them: tables, saved data sets, Parquet files with "
-            "pictures in them, .npz arrays; for a run on vectors: .npz, .npy, .parquet files. A dash: their names come "
-            "from standard input, one a line or, as `find -print0` writes them, with zero bytes between.",
+            "pictures in them, .npz arrays; for a run on vectors: .npz, .npy, .parquet files. A dash reads names "
+            "from standard input: one per line, or with zero bytes between them, as `find -print0` writes them.",
         ),
     ],
-    top: Annotated[int, typer.Option("--top", "--top-k", min=1, help="How many classes to give for each picture.")] = 3,
+    top: Annotated[int, typer.Option("--top", "--top-k", min=1, help="How many classes to print per picture.")] = 3,
     form: Annotated[str | None, typer.Option("--format", help="csv or jsonl; default: by the name of --out, else csv.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="The .csv or .jsonl file to write, which must not exist; default: standard output.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Pictures that are looked at in one go.")] = 256,
+    batch: Annotated[int, typer.Option(min=1, help="Pictures per batch.")] = 256,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     *,
     said: Said,
 ) -> None:
-    """Classify pictures or vectors: the shares of both networks together. What cannot be read gets a line that says why.
+    """Classify pictures or vectors. What cannot be read gets a line that says why.
 
     Labels are not needed, nor read. Rows of data sets go by their ids, of every split. It ends with 3 where a file that is
     named, not found in a folder or a data set, cannot be read; the others have their predictions then.

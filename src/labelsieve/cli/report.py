@@ -11,9 +11,9 @@ MARK = b"Written by labelsieve "
 def report(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     out: Annotated[Path | None, typer.Option(help="The file to write; default: RUN/report.html.")] = None,
-    data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
+    data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
 ) -> None:
-    """Write a page on RUN: noise overall and by class, suspicious pictures, what to expect of checking, curves, settings."""
+    """Write an HTML report: noise overall and per class, suspicious pictures, how many to check, curves, settings."""
     from labelsieve.data.sources import source_at
     from labelsieve.report.run import run_page
     from labelsieve.results.reporting import run_report

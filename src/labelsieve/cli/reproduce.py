@@ -22,12 +22,14 @@ def reproduce(
     ] = None,
     cells: Annotated[
         list[str] | None,
-        typer.Option(help='Only these: cifar100-sym90, gmm-agn, "webvision cpc-awr", cifar10*; several by commas.'),
+        typer.Option(
+            help='Only these cells: cifar100-sym90, gmm-agn, "webvision cpc-awr", cifar10*; separate several with commas.'
+        ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each cell; default 3, with --budget 1.")] = None,
     out: Annotated[Path, typer.Option(help="The sweep folder: runs, tables and figures.")] = Path("runs/reproduce"),
     data: Annotated[
-        list[str] | None, typer.Option(metavar="NAME:PATH", help="Where a data set lies: cifar10:PATH; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME:PATH", help="Where a data set is: cifar10:PATH; repeatable.")
     ] = None,
     pretrained: Annotated[Path | None, typer.Option(help="ImageNet weights of ResNet-50, for Clothing1M.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Shorter runs than the paper's; the tables say so.")] = None,
@@ -36,21 +38,24 @@ def reproduce(
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show commands, data and time; run nothing.")] = False,
     budget: Annotated[
-        str | None, typer.Option(help="Plan for this much time (25m): which cells at which length fit, from measured speed.")
+        str | None, typer.Option(help="Plan for this much time (25m): which cells fit, at which length, by measured speed.")
     ] = None,
     speed: Annotated[
         list[Path] | None,
-        typer.Option(help="A file of `labelsieve bench --json`: the speed to plan with, of any machine; repeatable."),
+        typer.Option(help="A file that `labelsieve bench --json` wrote, on any machine: the speed to plan with; repeatable."),
     ] = None,
     time_limit: Annotated[
         str | None,
-        typer.Option(help="Stop cleanly before this much time has passed: 9m, 1h30m. The same command goes on."),
+        typer.Option(help="Stop cleanly within this time: 9m, 1h30m. The same command goes on."),
     ] = None,
     any_version: Annotated[
-        bool, typer.Option("--any-version", help="Go on with a sweep of another labelsieve, both in one table.")
+        bool,
+        typer.Option(
+            "--any-version", help="Go on with a sweep that another version of labelsieve started; both end up in one table."
+        ),
     ] = False,
 ) -> None:
-    """Run or plan the paper's experiments. The same command goes on after a stop; several processes may share one sweep."""
+    """Run or plan the paper's experiments. After a stop, the same command goes on; several processes can share one sweep."""
     from labelsieve.cli import planning, sweeping
     from labelsieve.errors import UsageError, suggest
     from labelsieve.reproduce.paper import TABLES

@@ -11,11 +11,11 @@ from labelsieve.cli.train import TimeLimit
 
 def resume(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
-    data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default: as the run began.")] = None,
+    data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default: as before.")] = None,
     time_limit: TimeLimit = None,
 ) -> None:
-    """Go on with RUN; on the same machine the result is the one an unbroken run gives."""
+    """Resume a stopped run. On the same machine the result is the same as without the stop."""
     began = time.monotonic()
     from labelsieve.data.sources import source_at
     from labelsieve.terminal.durations import parse_duration

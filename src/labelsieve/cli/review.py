@@ -11,14 +11,12 @@ def review(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Default: 8765, or the next free one; 0: any free one.")
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on. Others can reach the page only if you change it.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[str, typer.Option(help="The address to listen on. Only this machine can reach the default.")] = ("127.0.0.1"),
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
-    reviewer: Annotated[str | None, typer.Option(help="Your name, as decisions are signed with; default: the login.")] = None,
-    data: Annotated[str | None, typer.Option(help="Where the data are on this machine, if not where the run began.")] = None,
+    reviewer: Annotated[str | None, typer.Option(help="Your name, which signs your decisions; default: your login.")] = None,
+    data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
 ) -> None:
-    """Check RUN's suspicious labels on a local page. Each decision is on the disk before the page calls it saved."""
+    """Check suspicious labels in your browser. Each decision is on the disk before the page calls it saved."""
     import webbrowser
     from importlib.util import find_spec
 

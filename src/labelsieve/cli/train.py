@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TimeLimit = Annotated[
     str | None,
-    typer.Option(help="Stop cleanly before this much time has passed: 9m, 1h30m. `resume` goes on."),
+    typer.Option(help="Stop cleanly within this time: 9m, 1h30m. `resume` goes on."),
 ]
 
 
@@ -22,13 +22,13 @@ def train(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="A folder with one folder a class, a table of paths and labels (CSV, TSV, Parquet, JSON lines), a saved "
+            help="A folder with one folder per class, a table of paths and labels (CSV, TSV, Parquet, JSON lines), a saved "
             "data set, arrays or vectors (npz, npy, Parquet); or digits, cifar10:PATH, cifar100:PATH, "
-            "fashion-mnist[:PATH], clothing1m:PATH, webvision:PATH. With --decisions it may be left out: the reviewed "
-            "run's data are meant."
+            "fashion-mnist[:PATH], clothing1m:PATH, webvision:PATH. With --decisions you can leave it out: "
+            "then it is the reviewed run's data."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder to make; it must not exist.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder to create; it must not exist.")] = None,
     preset: Annotated[str | None, typer.Option(help="A named group of settings; see `labelsieve presets`.")] = None,
     method: Annotated[str | None, typer.Option(help="ce, dividemix, augdmix or cpc.")] = None,
     cleaner: Annotated[str | None, typer.Option(help="gmm-agn, gmm-awr, cpc-agn, cpc-awr or contrastive.")] = None,
@@ -45,7 +45,7 @@ def train(
     ] = None,
     pretrained: Annotated[
         str | None,
-        typer.Option(help="Weights to start from: a safetensors or torch file, or zoo: timm's own, which it downloads."),
+        typer.Option(help="Weights to start from: a safetensors or torch file, or zoo to download timm's own."),
     ] = None,
     features: Annotated[
         str | None,
@@ -61,42 +61,41 @@ def train(
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
     trusted: Annotated[
-        Path | None, typer.Option(help="Ids whose labels are surely right: one a line, or a table with a column id.")
+        Path | None, typer.Option(help="Ids of labels you are sure of: one per line, or a table with a column id.")
     ] = None,
     decisions: Annotated[
         Path | None,
         typer.Option(
             metavar="RUN",
-            help="A reviewed run: begin the next round with what was decided there. Data and settings are that run's, where "
-            "nothing else is said.",
+            help="A reviewed run: start the next round with its decisions, its data and, unless you say otherwise, its settings.",
         ),
     ] = None,
     on_conflict: Annotated[
-        str | None, typer.Option(help="Where reviewers disagree: refuse (the default), latest or undecided.")
+        str | None, typer.Option(help="If reviewers disagree: refuse (the default), latest or undecided.")
     ] = None,
     prior: Annotated[
-        str | None, typer.Option(help="How often classes occur: given, uniform, or a table with the columns class, frequency.")
+        str | None,
+        typer.Option(
+            help="How common the classes are: given (as in the labels), uniform, or a table with the columns class, frequency."
+        ),
     ] = None,
     *,
     said: Said,
-    epochs: Annotated[int | None, typer.Option(help="Epochs in all, the warm-up included.")] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Only rank the labels, in the fewest epochs that do it well; no full training.")
-    ] = False,
+    epochs: Annotated[int | None, typer.Option(help="Number of epochs, warm-up included.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only rank the labels, in a few epochs; no full training.")] = False,
     limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of weights, order, views and noise.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed: weights, order, views and noise.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     time_limit: TimeLimit = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with RUN if it exists.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run folder if it exists.")] = False,
     slim_checkpoint: Annotated[
-        bool, typer.Option("--slim-checkpoint", help="At a stop, also leave RUN/slim: a checkpoint in files of at most 16 MiB.")
+        bool,
+        typer.Option("--slim-checkpoint", help="When stopped, also write RUN/slim: a checkpoint in files of at most 16 MiB."),
     ] = False,
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="On a GPU, only kernels that repeat bit for bit; slower.")
+        bool, typer.Option("--deterministic", help="On a GPU, use only kernels that repeat bit for bit; slower.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the configuration and what would be made; make nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
 ) -> None:
     """Train on DATA and find its wrong labels."""
     began = time.monotonic()
