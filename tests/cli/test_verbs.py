@@ -61,7 +61,7 @@ def test_the_help_names_every_known_set(shell: Shell, verb: str) -> None:
     assert not [form for name, form in FORMS.items() if name not in ("arrays", "embeddings", "pictures") and form not in told]
 
 
-@pytest.mark.parametrize(("verb", "words"), [("train", "Any setting by"), ("inspect", "pictures.*"), ("predict", "pictures.*")])
+@pytest.mark.parametrize(("verb", "words"), [("train", "Any setting (see"), ("inspect", "pictures.*"), ("predict", "pictures.*")])
 def test_the_help_says_which_settings_a_verb_takes(shell: Shell, verb: str, words: str) -> None:
     told = " ".join(shell(verb, "--help").out.split())
     assert words in told.partition("--set KEY=VALUE ")[2][:80]
