@@ -30,7 +30,7 @@ ABOVE = {
     "exports": ("data", "decisions", "issues", "config", "runs", "predict"),
     "review": ("data", "decisions", "issues", "report", "config", "runs"),
     "terminal": ("data", "backbones", "issues", "config", "runs", "results", "train"),
-    "api": (*BELOW, "issues", "config", "runs", "results", "predict", "train", "terminal"),
+    "api": (*BELOW, "backbones", "issues", "config", "runs", "results", "predict", "train", "terminal"),
     "benchmark": (*BELOW, "issues", "report", "config", "runs", "results", "predict", "train", "terminal"),
     "reproduce": ("engine", "methods", "issues", "report", "config", "runs", "results", "train", "benchmark"),
 }

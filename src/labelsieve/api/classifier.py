@@ -21,6 +21,7 @@ from torch import nn
 
 from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput, check_present, plain, plain_labels, warn_of_order
+from labelsieve.api.looking import seen_through
 from labelsieve.api.named_files import LOAD_PICTURES, check_no_names
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.api.stacked import stacked
@@ -86,6 +87,10 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         are dimensions. Two networks are trained: of a module, two copies, each with weights drawn anew by its layers'
         `reset_parameters`; a function is called twice and may give weights that have learnt already. With a module or a
         function, other programs know a run in `run_dir` only by its files. None chooses by the data.
+    backbone : a pretrained network of timm, such as `tf_efficientnet_lite0`. Then X are pictures of any size (paths, Pillow's
+        pictures or arrays), and two small heads learn from its features, which are kept in the cache folder.
+    weights : a file with the backbone's weights; None takes timm's own: those on this machine, else downloaded after that is
+        printed.
     epochs, warmup, batch_size, lr : None chooses by the data (a batch shrinks with few samples).
     mirror : may a picture be mirrored and stay the same thing?
     settings : any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}. Those that
@@ -125,6 +130,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         method: str = "cpc",
         cleaner: str | None = None,
         network: str | nn.Module | Callable[[int, int], nn.Module] | None = None,
+        backbone: str | None = None,
+        weights: str | Path | None = None,
         epochs: int | None = None,
         warmup: int | None = None,
         batch_size: int | None = None,
@@ -139,6 +146,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         self.method = method
         self.cleaner = cleaner
         self.network = network
+        self.backbone = backbone
+        self.weights = weights
         self.epochs = epochs
         self.warmup = warmup
         self.batch_size = batch_size
@@ -159,6 +168,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         with unchanged_by_failure(self), callers_settings_kept():
             tables = (X, y)
             warn_of_order(X, y, 3)
+            X = self._seen(X)
             check_no_names(X, "X", LOAD_PICTURES)
             y = plain(y)
             check_present(y)
@@ -174,6 +184,17 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             with known_as(self.network) as name:
                 self._train(rows, named, name)
         return self
+
+    def _seen(self, X: Any) -> Any:
+        """The features of X where there is a backbone; else X."""
+        if self.backbone is None:
+            if self.weights is not None:
+                raise BadInput("weights are a backbone's; name it: backbone=..., a network of timm")
+            return X
+        seen = seen_through(self.backbone, self.weights, X, "X", self.device)
+        if seen.unread:
+            raise BadInput(f"X: {seen.words()}; mend them, or leave them out")
+        return seen.features
 
     def _train(self, rows: Rows, ids: NDArray[Any], network: str | None) -> None:
         try:
@@ -272,6 +293,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         A suggested label is the largest mean of their single shares, which may be another where the networks disagree.
         """
         check_is_fitted(self, "model_")
+        X = self._seen(X)
         check_no_names(X, "X", LOAD_PICTURES)
         with callers_settings_kept():
             X = stacked(X, "X")

@@ -5,8 +5,10 @@ their losses teaches prototypes, which say how clean each label is. 5,000 x 1,28
 about 3 kB of memory per row beside the input.
 """
 
+import warnings
 from collections.abc import Collection, Hashable, Iterator
 from contextlib import contextmanager
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from torch import Tensor
 
 from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput, numbered, plain, warn_of_order
+from labelsieve.api.looking import Seen, seen_through
 from labelsieve.api.named_files import MAKE_VECTORS, check_no_names
 from labelsieve.api.vectors import numbers
 from labelsieve.engine.device import callers_settings_kept, set_threads
@@ -29,13 +32,18 @@ PASSES, DIM = 5, 64
 
 
 def find_label_issues(
-    features: Any,
-    labels: Any,
+    features: Any = None,
+    labels: Any = None,
     probs: Any = None,
     *,
+    pictures: Any = None,
+    backbone: str | None = None,
+    weights: str | PathLike[str] | None = None,
     classes: Collection[Hashable] | None = None,
     ids: Collection[Any] | None = None,
     seed: int = 0,
+    device: str = "cpu",
+    offline: bool = False,
 ) -> IssueTable:
     """The labels that are probably wrong, by the samples' features.
 
@@ -44,6 +52,11 @@ def find_label_issues(
     occur, sorted), or a data frame with columns called as the classes; without it they are estimated here. `ids` (N,) name the
     samples; without them the index of a data frame or series does, where no name is there twice, else the rows' numbers. The
     same seed gives the same table.
+
+    Give `pictures` (N,) in place of features: paths, Pillow's pictures or arrays. They are seen through `backbone`, a network of
+    timm; without a name, one whose weights are on this machine. `weights` is a file; None takes timm's own, which are downloaded
+    if need be, after that is printed (`offline`: never). Each picture is looked at once: its features are kept in the cache
+    folder. Pictures that cannot be read are left out, with a warning. `ids` are the paths unless you name them.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -57,8 +70,34 @@ def find_label_issues(
     >>> print(found.suggested_label[0], found.given_label[0])
     cat dog
     """
+    if labels is None or (features is None) == (pictures is None):
+        raise BadInput("give features and labels, or pictures=... and labels=...")
+    if pictures is None and (backbone is not None or weights is not None):
+        raise BadInput("backbone and weights are for pictures=...; features are taken as they are")
+    if pictures is not None:
+        seen = seen_through(backbone, weights, pictures, "pictures", device, offline)
+        features, labels, probs, ids = _readable(seen, labels, probs, ids)
     with few_threads():
         return _found(features, labels, probs, classes, ids, seed)
+
+
+def _readable(seen: Seen, labels: Any, probs: Any, ids: Any) -> tuple[Any, Any, Any, Any]:
+    """What is known of the pictures that can be read; of the others a warning."""
+    ids = seen.paths if ids is None else ids
+    if not seen.unread:
+        return seen.features, labels, probs, ids
+    warnings.warn(f"{seen.words()}; they are left out", stacklevel=3)
+    keep = np.array([row not in seen.unread for row in range(len(seen.features))])
+
+    def kept(values: Any) -> Any:
+        if values is None:
+            return None
+        found = np.asarray(plain(values))
+        if len(found) != len(keep):
+            raise BadInput(f"{len(keep)} pictures, and {len(found)} labels, ids or rows of probs; the counts must agree")
+        return found[keep]
+
+    return seen.features[keep], kept(labels), kept(probs), kept(ids)
 
 
 def _found(

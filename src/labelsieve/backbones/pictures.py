@@ -16,6 +16,7 @@ from torch import Tensor
 
 from labelsieve.backbones.store import KEY
 from labelsieve.data.pictures.cache import cache_errors, make_folder
+from labelsieve.data.pictures.decode import eight_bit
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.framing import Frame, framed
 from labelsieve.data.pictures.origins import Origin
@@ -119,6 +120,23 @@ class ArrayPictures:
         for first in range(0, len(rows), size):
             some = rows[first : first + size]
             yield Block(some, torch.from_numpy(np.stack([framed(as_picture(self.images[row]), frame) for row in some])), {})
+
+
+@dataclass(frozen=True)
+class LoosePictures:
+    """Pillow's pictures, each of a size of its own. A key is a picture's content."""
+
+    pictures: Sequence[Image.Image]
+
+    def keys(self) -> list[bytes]:
+        facts = (f"{one.mode} {one.size} {one.getpalette()}\0".encode() + one.tobytes() for one in self.pictures)
+        return [hashlib.sha256(fact).digest()[:KEY] for fact in facts]
+
+    def blocks(self, rows: Sequence[int], frame: Frame, size: int, scratch: Path) -> Iterator[Block]:
+        for first in range(0, len(rows), size):
+            some = rows[first : first + size]
+            pixels = [framed(eight_bit(self.pictures[row], "RGB"), frame) for row in some]
+            yield Block(some, torch.from_numpy(np.stack(pixels)), {})
 
 
 def as_picture(pixels: Tensor) -> Image.Image:

@@ -1,0 +1,111 @@
+"""Pictures as Python's users hold them, seen through a backbone: paths, Pillow's pictures or arrays become features."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labelsieve.api.labels import BadInput, plain
+from labelsieve.api.samples import form_of
+from labelsieve.api.stacked import stacked
+from labelsieve.backbones.backbone import backbone_for, plain_name
+from labelsieve.backbones.embedding import Embedder, placed
+from labelsieve.backbones.hub import own_weights
+from labelsieve.backbones.pictures import ArrayPictures, FilePictures, LoosePictures, Pictures
+from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.data.pictures.origins import Files
+from labelsieve.engine.device import choose_device
+from labelsieve.errors import ToolError
+from labelsieve.runs.eyes import at_hand
+from labelsieve.terminal.console import console
+
+NAMED = 3  # pictures that cannot be read, of which each is named
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Features (N, D), zeros in rows that cannot be read; these, {row: reason}; and the paths, where pictures came by them."""
+
+    features: NDArray[np.float32]
+    unread: dict[int, str]
+    paths: list[str] | None
+
+    def words(self) -> str:
+        """What is said of those that cannot be read."""
+        first = [f"{row if self.paths is None else self.paths[row]} ({why})" for row, why in list(self.unread.items())[:NAMED]]
+        more = f" and {len(self.unread) - NAMED:,} more" if len(self.unread) > NAMED else ""
+        return f"{len(self.unread):,} of {len(self.features):,} pictures cannot be read: {', '.join(first)}{more}"
+
+
+def seen_through(
+    backbone: str | None,
+    weights: str | PathLike[str] | None,
+    pictures: Any,
+    name: str,
+    device: str | torch.device = "cpu",
+    offline: bool = False,
+) -> Seen:
+    """The pictures through timm's network `backbone`; None: one whose weights are on this machine. What is downloaded is printed.
+
+    Features are kept in the user's cache folder, as the command line keeps them.
+    """
+    try:
+        embedder = _embedder(backbone, weights, device, offline)
+        held, problems, paths = _held(pictures, name)
+        if isinstance(held, FilePictures):
+            whole = np.zeros((len(held.origin) + len(problems), embedder.width), np.float32)
+            rows = [row for row in range(len(whole)) if row not in problems]
+            whole[rows], unread = embedder.of(held)
+            return Seen(whole, dict(sorted((problems | {rows[row]: why for row, why in unread.items()}).items())), paths)
+        return Seen(embedder.of(held)[0], {}, None)
+    except BadInput:
+        raise
+    except ToolError as error:
+        raise BadInput(str(error)) from None
+
+
+def _embedder(backbone: str | None, weights: str | PathLike[str] | None, device: str | torch.device, offline: bool) -> Embedder:
+    found = at_hand({"features.backbone": backbone, "features.weights": weights})
+    if found is None:
+        raise BadInput(
+            "no weights of a pretrained network are on this machine; name one, which is downloaded once: "
+            'backbone="tf_efficientnet_lite0"'
+        )
+    name = plain_name(found.name)
+    place = own_weights(name).fetched(console.print, offline) if found.weights is None else Path(found.weights).expanduser()
+    chosen = choose_device(str(device))
+    return Embedder(placed(backbone_for(name, place), chosen), chosen, default_cache_dir())
+
+
+def _held(pictures: Any, name: str) -> tuple[Pictures, dict[int, str], list[str] | None]:
+    """Something to look at; of paths, those that lead to no file {row: reason}, and all of them."""
+    if isinstance(pictures, (str, PathLike)):
+        raise BadInput(f"{name}={str(pictures)!r} is one path; give a list of the pictures' paths, one for each label")
+    rows = list(pictures) if _is_row(pictures) else None
+    if rows and all(isinstance(row, (str, PathLike)) for row in rows):
+        paths = [str(Path(row).expanduser().absolute()) for row in rows]
+        files, problems = Files(Path("/"), paths, outside=True).examined()
+        keep = np.array([row for row in range(len(paths)) if row not in problems], np.int64)
+        return FilePictures(files.take(keep)), problems, [str(row) for row in rows]
+    if rows and all(hasattr(row, "getbands") for row in rows):
+        return LoosePictures(rows), {}, None
+    samples = np.asarray(stacked(plain(pictures), name))
+    if samples.ndim not in (3, 4):
+        raise BadInput(
+            f"{name} has the shape {samples.shape}; give paths, Pillow's pictures, or arrays (N, H, W), (N, H, W, C) or "
+            "(N, C, H, W)"
+        )
+    return ArrayPictures(form_of(samples).tensor(samples), name), {}, None
+
+
+def _is_row(pictures: Any) -> bool:
+    """A list, or a series or array of objects or text, one for each picture."""
+    with suppress(AttributeError):
+        return len(pictures.shape) == 1
+    return isinstance(pictures, Sequence)
