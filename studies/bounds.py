@@ -16,7 +16,9 @@ from torch import Tensor
 from labelsieve.benchmark.known import right_labels
 from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError
-from labelsieve.methods.algorithm import learn
+from labelsieve.methods.cpc import Cpc
+from labelsieve.methods.dividemix import DivideMix
+from labelsieve.methods.epochs import FINAL, learn
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.small_loss import MixtureCleaner
 from labelsieve.results.tail import tail
@@ -42,7 +44,7 @@ class Known(MixtureCleaner):
 def accuracy(run: Run) -> float:
     """Percent, by the sum of both networks' logits on the test pictures."""
     held = held_pictures(run.rows)
-    logits = sum(run.parts.engine.predict(each, held.images).logits for each in run.parts.learners)
+    logits = sum(run.parts.engine.predict(net, held.images).logits for net in run.parts.method.nets)
     assert isinstance(logits, Tensor)
     return 100 * float((logits.argmax(1).cpu() == held.labels).float().mean())
 
@@ -51,15 +53,18 @@ def bounded(run: Run, table: Path) -> list[dict[str, Any]]:
     """Train from where the run stands to its end, a row of the table for each epoch; lines as in metrics.jsonl."""
     held_pictures(run.rows)
     right = right_labels(run.rows).to(run.parts.engine.device)
-    for learner in run.parts.learners:
-        learner.teacher, learner.judge = Known(right), None
+    method = run.parts.method
+    assert isinstance(method, DivideMix)
     found: list[dict[str, Any]] = []
-    recipe = replace(run.parts.recipe, mixture_threshold=0.5, least_clean=0.0)  # exactly the right ones, and no more
+    method.settle(replace(method.c, mixture_threshold=0.5, least_clean=0.0))  # exactly the right ones, and no more
+    method.mixtures = [Known(right) for _ in method.nets]
+    if isinstance(method, Cpc):
+        method.judges = [None for _ in method.nets]
     with table.open("x", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(("epoch", "accuracy"))
-        for epoch in learn(run.parts.learners, recipe, run.parts.engine, run.parts.prior, run.epoch):
-            if epoch.phase != "final":
+        for epoch in learn(method, run.parts.engine, run.epoch):
+            if epoch.phase != FINAL:
                 reached = accuracy(run)
                 found.append({"epoch": epoch.index + 1, "phase": epoch.phase, "accuracy": {"both": reached}})
                 rows.writerow((epoch.index + 1, f"{reached:.2f}"))
@@ -80,7 +85,7 @@ def main(
     config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     check_every_row(config)
     run = opened(out, config, resume=True)
-    if run.epoch >= run.parts.recipe.epochs:
+    if run.epoch >= run.parts.method.training.epochs:
         raise ToolError(f"{out}: this run is done, so no epoch is left to train; name another --out")
     found = bounded(run, table)
     end = tail(found)

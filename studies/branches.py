@@ -20,11 +20,11 @@ from rich.table import Column, Table
 
 from labelsieve import run_files
 from labelsieve.benchmark.known import check_some_wrong
-from labelsieve.config.presets import MIXTURES, PROTOTYPES
 from labelsieve.config.resolve import parse_settings, resolve
 from labelsieve.config.schema import Config
 from labelsieve.config.validate import unheeded
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.methods.parts.names import MIXTURES, PROTOTYPES
 from labelsieve.results.tail import number
 from labelsieve.runs import atomic
 from labelsieve.runs.checkpoint import Checkpoint
@@ -90,7 +90,7 @@ class StopAt(Stopper):
         self.run, self.epoch = run, epoch
 
     def __call__(self) -> bool:
-        there = self.epoch is not None and self.epoch <= self.run.epoch < self.run.parts.recipe.epochs
+        there = self.epoch is not None and self.epoch <= self.run.epoch < self.run.parts.method.training.epochs
         return super().__call__() or there
 
 
@@ -165,7 +165,7 @@ def grown(place: Path, branch: Branch, trunk: Config, state: Checkpoint, timings
 def _check_judge(config: Config, trunk: Config, state: Checkpoint) -> None:
     """A `ValueError` where one kind of prototypes would go on with what another has learnt: they have the same sizes."""
     here, there = ("cpc" if one.cleaner in PROTOTYPES else one.cleaner for one in (config, trunk))
-    if here not in (there, *MIXTURES) and any(".judge." in name for name in state.tensors):
+    if here not in (there, *MIXTURES) and any(name.startswith("method.judge") for name in state.tensors):
         raise ValueError(f"{here} has other prototypes than {there}")
 
 

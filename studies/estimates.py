@@ -10,8 +10,8 @@ import typer
 from labelsieve.benchmark.known import wrong_labels
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
+from labelsieve.methods.epochs import learn
 from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise
-from labelsieve.methods.stages import warm_up
 from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
@@ -26,11 +26,10 @@ def estimate_after_warm_up(config: Config) -> tuple[float, NoiseEstimate]:
     """The share that is really wrong, and what is estimated of it."""
     rows = rows_for(config)
     parts = parts_for(settled(config, rows)[0], rows)
-    for epoch in range(parts.recipe.warmup):
-        for learner in parts.learners:
-            warm_up(learner, parts.recipe, epoch, parts.engine)
+    for _ in learn(parts.method, parts.engine, stop=parts.method.c.warmup):
+        pass
     wrong = float(wrong_labels(rows).mean())
-    return wrong, estimate_noise([parts.engine.gather(learner) for learner in parts.learners])
+    return wrong, estimate_noise([parts.engine.evidence(net) for net in parts.method.nets])
 
 
 def main(

@@ -21,10 +21,12 @@ from labelsieve.benchmark.known import check_some_wrong, right_labels
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.errors import UsageError, suggest
-from labelsieve.methods.algorithm import PEERS, Epoch
+from labelsieve.methods.contract import Verdict
+from labelsieve.methods.dividemix import PEERS
+from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.parts.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.methods.parts.diagnostics import auc
-from labelsieve.methods.stages import weak_features
+from labelsieve.methods.parts.streams import WEAK_FEATURES
 from labelsieve.runs import atomic
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
@@ -89,17 +91,17 @@ class Shadow:
             for judge in self.judges:
                 judge.prepare = capture
 
-    def watch(self, epoch: Epoch, weak: Sequence[Tensor], threshold: float) -> list[Tensor]:
-        """Learn from the epoch as the run's own prototypes do, then judge: the scores (N,) of each network."""
+    def watch(self, verdict: Verdict, weak: Sequence[Tensor], threshold: float) -> list[Tensor]:
+        """Learn from the verdict as the run's own prototypes do, then judge: the scores (N,) of each network."""
         threshold = threshold if self.threshold is None else self.threshold
-        by_loss = list(epoch.by_loss)
+        by_loss = list(verdict.opinions["loss"])
         if self.per_class is not None:
-            for teacher, seen in zip(self.teachers, epoch.seen):
+            for teacher, seen in zip(self.teachers, verdict.seen):
                 teacher.learn(seen)
-            by_loss = [teacher.judge(seen) for teacher, seen in zip(self.teachers, epoch.seen)]
+            by_loss = [teacher.judge(seen) for teacher, seen in zip(self.teachers, verdict.seen)]
         found = []
         for r, peer in PEERS:
-            seen = replace(epoch.seen[r], features=self._features(epoch.seen[r].features))
+            seen = replace(verdict.seen[r], features=self._features(verdict.seen[r].features))
             judge, clean = self.judges[r], by_loss[r if self.own else peer] > threshold
             before = judge.judge(seen) if self.first and judge.learnt_ else None
             judge.learn(seen, clean, self._features(weak[r]) if self.weak else None)
@@ -123,21 +125,21 @@ class Study:
         self.weak = self._weak_features(run.epoch)
 
     def watch(self, epoch: Epoch) -> None:
-        if epoch.seen:
-            threshold = self.run.parts.recipe.mixture_threshold
-            self._add(epoch, TEACHER, epoch.by_loss)
+        verdict = epoch.verdict
+        if verdict is not None:
+            self._add(epoch, TEACHER, verdict.opinions["loss"])
             for shadow in self.shadows:
-                self._add(epoch, shadow.name, shadow.watch(epoch, self.weak, threshold))
+                self._add(epoch, shadow.name, shadow.watch(verdict, self.weak, verdict.thresholds["loss"]))
             self._write()  # after every epoch: a study that is killed has measured something all the same
         # An epoch is shown after its training, and its evidence is from before: weak views are looked at an epoch ahead.
         self.weak = self._weak_features(epoch.index + 1)
 
     def _weak_features(self, epoch: int) -> list[Tensor]:
         """Of each network as it stands, before it trains in this epoch; none of one that divides nothing."""
-        parts = self.run.parts
-        if not parts.recipe.warmup <= epoch <= parts.recipe.epochs or not any(shadow.weak for shadow in self.shadows):
+        method, look = self.run.parts.method, self.run.parts.engine
+        if not method.c.warmup <= epoch <= method.training.epochs or not any(shadow.weak for shadow in self.shadows):
             return []
-        return [weak_features(learner, parts.recipe, epoch, parts.engine) for learner in parts.learners]
+        return [look.evidence(net, None, "weak", method.stream(WEAK_FEATURES, epoch, net)).features for net in method.nets]
 
     def _add(self, epoch: Epoch, name: str, scores: Sequence[Tensor]) -> None:
         found = [auc(each, self.right) for each in scores]
@@ -184,7 +186,7 @@ def main(
     config: Config = resolve(data, named=preset, options={"data.noise": noise}, settings=settings or ())
     check_every_row(config)
     run = opened(out, config, resume=True)
-    first = max(run.epoch, run.parts.recipe.warmup) + 1
+    first = max(run.epoch, run.parts.method.c.warmup) + 1
     if run.done:
         raise UsageError(f"{out}: this run is done, so no judge can learn beside it; name another --out")
     if until < first:

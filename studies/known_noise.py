@@ -23,7 +23,7 @@ from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.config.schema import Config
 from labelsieve.data.noise_record import read_json
 from labelsieve.issues.reading import read_issues
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.parts.estimate import estimate_noise
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs import atomic
@@ -45,8 +45,8 @@ class Noted:
 
     def __call__(self, epoch: Epoch) -> None:
         self.watch(epoch)
-        if epoch.seen and not self.warm:
-            self.warm = epoch.seen
+        if epoch.verdict is not None and not self.warm:
+            self.warm = epoch.verdict.seen
 
 
 def measured(run: Run, noted: Noted, cpu_seconds: float) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def measured(run: Run, noted: Noted, cpu_seconds: float) -> dict[str, Any]:
         "cpu_seconds": cpu_seconds,
         "peak_mib": peak_mib(),
         "epochs": run.epoch,
-        "lambda_u": run.parts.recipe.lambda_u,
+        "lambda_u": run.parts.method.c.lambda_u,
     }
     if noted.warm:
         found = estimate_noise(noted.warm)

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from labelsieve import nets
 from labelsieve.benchmark.known import check_some_wrong, right_labels
+from labelsieve.config.method_settings import settings_for
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config, value_at
 from labelsieve.engine.device import choose_device
@@ -30,7 +31,7 @@ from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.new_file import check_new
-from labelsieve.train.build import prior_for, recipe_for
+from labelsieve.train.build import prior_for, training_for
 from studies.known import held_pictures
 
 COLUMNS = ("epoch", "accuracy", "accuracy_1", "accuracy_2", "cross_entropy", "X_1", "X_2", "precision", "auc")
@@ -56,7 +57,8 @@ class PlainLoop:
         check_heeded(config)
         check_some_wrong(rows)
         self.right, held = right_labels(rows).numpy(), held_pictures(rows)
-        self.config, self.recipe, self.device = config, recipe_for(config), choose_device(config.device)
+        self.config, self.device = config, choose_device(config.device)
+        self.recipe, self.training = settings_for(config), training_for(config)
         torch.manual_seed(1000 + config.seed)
         self.draws = np.random.default_rng(config.seed)
         self.images, self.labels = rows.data.images.to(self.device), rows.data.labels.to(self.device)
@@ -65,7 +67,7 @@ class PlainLoop:
         self.mean, self.std = (
             torch.tensor(values, device=self.device).view(1, -1, 1, 1) for values in (rows.collection.mean, rows.collection.std)
         )
-        shape, r = rows.data.shape, self.recipe
+        shape, r = rows.data.shape, self.training
         made = [nets.build(config.network, shape[0], self.classes, 2 * config.seed + number, shape) for number in (0, 1)]
         self.nets = [net.to(self.device).to(memory_format=torch.channels_last) for net in made]  # type: ignore[call-overload]
         self.optimisers = [
@@ -110,7 +112,7 @@ class PlainLoop:
 
     def warm_up(self, r: int) -> float:
         self.nets[r].train()
-        batches = self.shuffled(torch.arange(len(self.labels), device=self.device), self.recipe.warmup_batch)
+        batches = self.shuffled(torch.arange(len(self.labels), device=self.device), self.training.warmup_batch)
         total = torch.zeros((), device=self.device)
         for rows in batches:
             logits = self.logits(r, self.view(rows))
@@ -135,8 +137,8 @@ class PlainLoop:
         """One epoch of MixMatch on the peer's division: a pass a view to guess, short last batches, as published."""
         recipe, clean = self.recipe, chances > self.recipe.mixture_threshold
         labelled, unlabelled = torch.nonzero(clean).flatten(), torch.nonzero(~clean).flatten()
-        batches = self.shuffled(labelled, recipe.batch)
-        others = (some for _ in repeat(None) for some in self.shuffled(unlabelled, recipe.batch))
+        batches = self.shuffled(labelled, self.training.batch)
+        others = (some for _ in repeat(None) for some in self.shuffled(unlabelled, self.training.batch))
         self.nets[r].train()
         self.nets[1 - r].eval()
         for number, (x, u) in enumerate(zip(batches, others)):
@@ -174,9 +176,9 @@ class PlainLoop:
         return {"epoch": epoch + 1, "accuracy": both, "accuracy_1": first, "accuracy_2": second} | more
 
     def epochs(self, until: int) -> Iterator[dict[str, Any]]:
-        for epoch in range(min(until, self.recipe.epochs)):
+        for epoch in range(min(until, self.training.epochs)):
             for group in (one for optimiser in self.optimisers for one in optimiser.param_groups):
-                group["lr"] = self.recipe.lr_at(epoch)
+                group["lr"] = self.training.lr_at(epoch)
             if epoch < self.recipe.warmup:
                 yield self.measured(epoch, cross_entropy=float(np.mean([self.warm_up(r) for r in (0, 1)])))
                 continue

@@ -20,7 +20,7 @@ import typer
 from labelsieve.benchmark.known import check_some_wrong, wrong_labels
 from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.data.npz import read_npz
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.epochs import Epoch
 from labelsieve.results.history import RECENT
 from labelsieve.results.label_score import geometric_mean
 from labelsieve.runs import atomic
@@ -60,22 +60,24 @@ class Watch:
         self.rows: list[dict[str, np.ndarray]] = []
 
     def __call__(self, epoch: Epoch) -> None:
-        seen = epoch.seen or tuple(self.run.parts.engine.gather(each) for each in self.run.parts.learners)
+        method, verdict = self.run.parts.method, epoch.verdict
+        seen = tuple(self.run.parts.engine.evidence(net) for net in method.nets) if verdict is None else verdict.seen
+        opinions = {} if verdict is None else verdict.opinions
         ones = torch.ones(len(self.wrong))
         prototype_share = [ones, ones]
-        if epoch.by_prototype:
-            judges = [each.judge for each in self.run.parts.learners]
+        if "prototype" in opinions:
+            judges = [method.prototypes(r) for r in range(len(method.nets))]
             scores = [judge.classify(each.features) for judge, each in zip(judges, seen) if judge is not None]
             prototype_share = [_own(score.softmax(1), each.labels) for score, each in zip(scores, seen) if score is not None]
         columns = {
             "share": [_own(each.probs, each.labels) for each in seen],
             "margin": [_margin(each.probs, each.labels) for each in seen],
-            "by_loss": epoch.by_loss or [ones, ones],
-            "by_prototype": epoch.by_prototype or [ones, ones],
+            "by_loss": opinions.get("loss", (ones, ones)),
+            "by_prototype": opinions.get("prototype", (ones, ones)),
             "prototype_share": prototype_share,
         }
         row = {name: torch.stack([part.cpu().float() for part in parts]).numpy() for name, parts in columns.items()}
-        self.rows.append(row | {"divided": np.array(bool(epoch.seen)), "seconds": np.array(self.clock() - self.began)})
+        self.rows.append(row | {"divided": np.array(verdict is not None), "seconds": np.array(self.clock() - self.began)})
 
     def trail(self) -> Trail:
         return Trail(**{name: np.stack([row[name] for row in self.rows]) for name in self.rows[0]}, wrong=self.wrong)

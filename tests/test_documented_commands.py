@@ -12,10 +12,11 @@ import typer
 from typer.main import get_command
 
 from labelsieve.cli.main import app
-from labelsieve.config.presets import CLEANERS, preset
+from labelsieve.config.presets import preset
 from labelsieve.config.schema import full_key
-from labelsieve.config.validate import METHODS
 from labelsieve.data.noise import NOISES
+from labelsieve.methods.parts.names import CLEANERS
+from labelsieve.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "PAPER.md", "RESULTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]

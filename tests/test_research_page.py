@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from labelsieve.config import own_cleaners
+from labelsieve.methods.parts import own_cleaners
 from labelsieve.version import __version__
 
 ROOT = Path(__file__).parents[1]

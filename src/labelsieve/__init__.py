@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from labelsieve.api.classifier import NoisyLabelClassifier
     from labelsieve.api.find import find_label_issues
     from labelsieve.api.issue_table import IssueTable
-    from labelsieve.config.own_cleaners import register_cleaner
     from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
+    from labelsieve.methods.parts.own_cleaners import register_cleaner
 
 __all__ = [
     "Evidence",
@@ -32,7 +32,7 @@ HOMES = {
     "NoisyLabelClassifier": "labelsieve.api.classifier",
     "PrototypeCleaner": "labelsieve.methods.parts.cleaners",
     "find_label_issues": "labelsieve.api.find",
-    "register_cleaner": "labelsieve.config.own_cleaners",
+    "register_cleaner": "labelsieve.methods.parts.own_cleaners",
 }
 
 

@@ -72,7 +72,7 @@ def test_a_budget_ends_training_early_but_not_without_a_division(config: Config,
     run = start(tmp_path / "run", config)
     ticks = iter(range(10, 1000, 10))
     last = last_division(run, 15.0, lambda: float(next(ticks)))
-    assert last.phase == "final" and last.index == 1 < run.parts.recipe.epochs and len(last.by_prototype) == 2
+    assert run.epoch == 1 < run.parts.method.training.epochs and len(last.opinions["prototype"]) == 2
 
 
 def test_without_true_labels_there_is_nothing_to_measure(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from labelsieve.benchmark.speed import Clock, ceiling, epoch, made_rows
 from labelsieve.config.presets import cifar10_sym
 from labelsieve.config.schema import Config, override
 from labelsieve.engine.fast import FastEngine, Speed
-from labelsieve.methods.stages import Division
+from labelsieve.methods.dividemix import Division
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
 
@@ -25,11 +25,11 @@ def parts_of(rows: Rows, **changes: object) -> Parts:
 def test_an_epoch_waits_for_the_division_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As training does: the host plans the first steps only then, and that time belongs to the epoch."""
     order: list[str] = []
-    found, trained = speed.divided, speed.train
-    monkeypatch.setattr(speed, "divided", lambda *args: (order.append("divided"), found(*args))[1])
-    monkeypatch.setattr(speed, "train", lambda *args: (order.append("trained"), trained(*args))[1])
-    rows = made_rows(16, 2, (3, 8, 8))
-    epoch(parts_of(rows), Division(torch.ones(16), torch.arange(16) < 8))
+    parts, trained = parts_of(made_rows(16, 2, (3, 8, 8))), speed.run
+    found = parts.method.divided
+    monkeypatch.setattr(parts.method, "divided", lambda *args: (order.append("divided"), found(*args))[1])
+    monkeypatch.setattr(speed, "run", lambda *args: (order.append("trained"), trained(*args))[1])
+    epoch(parts, Division(torch.ones(16), torch.arange(16) < 8))
     assert order == ["divided", "trained", "trained"]
 
 
@@ -37,13 +37,13 @@ def test_the_ceiling_is_captured_where_steps_are_and_leaves_weights_and_engine_a
     rows = made_rows(16, 2, (3, 8, 8))
     parts = parts_of(rows)
     engine = FastEngine(rows.data, parts.engine.views, "cpu", 8, Speed(capture=True))
-    parts = Parts(parts.recipe, parts.learners, engine, parts.prior)
-    learner = parts.learners[0]
-    before = [tensor.detach().clone() for tensor in learner.tensors()]
+    parts = Parts(parts.method, engine)
+    net = parts.method.nets[0]
+    before = [tensor.detach().clone() for tensor in net.tensors()]
     with graphs_on_a_cpu() as current:
         rates = ceiling(parts, rows, Clock(engine.device), repeats=1)
     assert len(current) == 2 and min(rates.values()) > 0, "a step that trains and one that looks were recorded"
-    assert all(torch.equal(now, then) for now, then in zip(learner.tensors(), before))
+    assert all(torch.equal(now, then) for now, then in zip(net.tensors(), before))
     assert not engine._recorded, "their memory goes with them"
 
 
@@ -52,9 +52,9 @@ def test_the_ceiling_is_that_of_what_networks_see(monkeypatch: pytest.MonkeyPatc
     rows = made_rows(24, 2, (3, 8, 8))
     parts = parts_of(rows, views__crop=6)
     shapes: list[tuple[int, ...]] = []
-    see = parts.learners[0].see
+    see = parts.method.nets[0].see
     monkeypatch.setattr(
-        parts.learners[0], "see", lambda network, x, *scale: (shapes.append(tuple(x.shape)), see(network, x, *scale))[1]
+        parts.method.nets[0], "see", lambda network, x, *scale: (shapes.append(tuple(x.shape)), see(network, x, *scale))[1]
     )
     ceiling(parts, rows, Clock(parts.engine.device), repeats=1)
     assert set(shapes) == {(16, 3, 6, 6), (24, 3, 6, 6)}

@@ -6,12 +6,12 @@ from typing import Any, get_args
 
 import pytest
 
-from labelsieve.config.presets import CLEANERS
 from labelsieve.config.resolve import PLACES, given_by, parse_settings, resolve
 from labelsieve.config.schema import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
 from labelsieve.config.setting_words import setting_words
 from labelsieve.config.validate import unheeded, validate
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.methods.parts.names import CLEANERS
 
 KEYS = dotted_keys()
 

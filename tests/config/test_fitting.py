@@ -3,11 +3,11 @@
 import pytest
 
 from labelsieve.config.fitting import batch_for, eval_batch_for, fitted, network_for
+from labelsieve.config.method_settings import settings_for
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config, from_yaml, override, to_yaml
 from labelsieve.nets import NETWORKS
 from labelsieve.nets.choice import choose_network
-from labelsieve.train.build import recipe_for
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_how_own_pictures_are_mixed_follows_from_network_and_size(
     found, _ = fitted(resolve("pictures:/x", settings=told), (3, side, side), samples, cuda)
     assert mixing(found) == expected
     assert from_yaml(to_yaml(found), "here") == found and fitted(found, (3, side, side), samples, cuda) == (found, ())
-    recipe = recipe_for(found)
-    assert (recipe.beta, recipe.strong_views) == (expected[0], expected[1] != "none")
+    own = settings_for(found)
+    assert (own.beta, own.strong_views) == (expected[0], expected[1] != "none")
 
 
 def test_mixing_left_open_survives_yaml_and_is_settled_when_the_run_begins() -> None:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from api.made import blobs
 from labelsieve import NoisyLabelClassifier, register_cleaner
-from labelsieve.config import own_cleaners
 from labelsieve.errors import UsageError
+from labelsieve.methods.parts import own_cleaners
 from labelsieve.methods.parts.cleaners import Evidence, PrototypeCleaner
 from labelsieve.predict.evaluate import load_model
 from labelsieve.reproduce.curves import agreement_lines, auc_lines
@@ -117,7 +117,7 @@ def test_it_goes_on_from_a_slim_checkpoint(tmp_path: Path, source: str) -> None:
         pass
     shutil.rmtree(tmp_path / "run" / "checkpoint")
     run = to_the_end(tmp_path / "run")
-    judge = run.parts.learners[0].judge
+    judge = run.parts.method.prototypes(0)
     assert run.done and isinstance(judge, own_cleaners.OwnCleaner) and judge.state_dict()["own.prototypes"].dtype == torch.float32
 
 

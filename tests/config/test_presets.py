@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from labelsieve.config.method_settings import prototype_memory_for, settings_for
 from labelsieve.config.presets import PRESETS, VARIANTS, crossed, crossed_keys, describe, preset, webvision
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.data.noise_record import Noise, label_hash, save
 from labelsieve.errors import UsageError
 from labelsieve.methods.parts.cleaners import PrototypeCleaner
-from labelsieve.train.build import cleaners_for, prototype_memory_for, recipe_for
+from labelsieve.methods.parts.names import MIXTURES
+from labelsieve.methods.registry import METHODS
+from labelsieve.train.build import training_for
 
 # preset: lambda_u, warm-up, mixture threshold, memory, e as a share, cleaner, entropy penalty, noise
 TABLE = {
@@ -50,10 +53,10 @@ def test_a_benchmark_cell_has_the_published_settings(name: str) -> None:
     assert (training.prior, training.prior_weight, training.train_unlabelled) == ("uniform", 1, True)
     assert prototype_memory_for(config) == 5  # ours
     assert (cleaning.tau, cleaning.alpha, cleaning.dim, cleaning.projector_depth, cleaning.cosine) == (0.5, 0, 128, 1, 0)
-    recipe = recipe_for(config)
-    assert recipe.lr_at(224) == 0.02 and recipe.lr_at(225) == pytest.approx(0.002)
-    assert recipe.prototype_warmup == {0.05: 22, 0.10: 45}[cleaning.prototype_warmup]
-    assert recipe.strong_views
+    rates, own = training_for(config), settings_for(config)
+    assert rates.lr_at(224) == 0.02 and rates.lr_at(225) == pytest.approx(0.002)
+    assert own.prototype_warmup == {0.05: 22, 0.10: 45}[cleaning.prototype_warmup]
+    assert own.strong_views
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -87,10 +90,10 @@ def test_a_web_set_has_the_published_settings(name: str) -> None:
     assert (training.epoch_batches, training.batch, training.warmup_batch, training.warmup) == (1000, 32, 64, 1)
     assert (training.momentum, training.weight_decay, training.beta, training.lambda_u) == (0.9, 1e-3, 0.5, 0)
     assert (training.train_unlabelled, cleaning.alpha, config.pictures.size, config.views.crop) == (False, 1, 256, 224)
-    recipe = recipe_for(config)
+    rates, own = training_for(config), settings_for(config)
     half = training.epochs // 2
-    assert (recipe.lr_at(half - 1), recipe.lr_at(half)) == (training.lr, pytest.approx(training.lr / 10))
-    assert recipe.prototype_warmup == {"clothing1m": 4, "webvision": 5}[name]
+    assert (rates.lr_at(half - 1), rates.lr_at(half)) == (training.lr, pytest.approx(training.lr / 10))
+    assert own.prototype_warmup == {"clothing1m": 4, "webvision": 5}[name]
     assert resolve(f"{name}:/data") == config
 
 
@@ -118,14 +121,14 @@ def test_only_cifar100_with_nine_of_ten_labels_wrong_is_judged_at_other_than_eve
     assert odds.pop("cifar100-sym90") == 0.03 and set(odds.values()) == {0.5}
     made = resolve("cifar100:/data", options={"data.noise": "sym:0.9"})  # the cell by its noise, without its name
     assert made.cleaning.prototype_prior == 0.03
-    judge = cleaners_for(resolve("cifar100:/data", named="cifar100-sym90+prior0.5"), 0)[1]
-    assert isinstance(judge, PrototypeCleaner) and judge.prior == 0.5  # as the paper has it
+    own = settings_for(resolve("cifar100:/data", named="cifar100-sym90+prior0.5"))
+    assert PrototypeCleaner(**own.numbers).prior == 0.5  # as the paper has it
     for cleaner in ("gmm-agn", "gmm-awr", "contrastive", "no-gmm"):  # have no use for odds, by the preset or by --cleaner
         assert resolve("cifar100:/data", named=f"cifar100-sym90+{cleaner}").cleaning.prototype_prior == 0.5
         assert crossed_keys(f"cifar100-sym90+{cleaner}") == {"cleaner"}
     assert preset("cifar100-sym90+gmm-agn+cpc-awr") == preset("cifar100-sym90")  # the last word has it
     by_option = resolve("cifar100:/data", named="cifar100-sym90", options={"cleaner": "gmm-awr"})
-    assert cleaners_for(by_option, 0)[1] is None
+    assert settings_for(by_option).cleaner in MIXTURES and settings_for(by_option).numbers == {}
 
 
 @pytest.mark.parametrize(
@@ -141,8 +144,7 @@ def test_only_cifar100_with_nine_of_ten_labels_wrong_is_judged_at_other_than_eve
     ],
 )
 def test_prototypes_remember_where_they_warm_up_long_enough(source: str, settings: list[str], memory: int) -> None:
-    judge = cleaners_for(resolve(source, settings=settings), 0)[1]
-    assert isinstance(judge, PrototypeCleaner) and judge.memory == memory
+    assert PrototypeCleaner(**settings_for(resolve(source, settings=settings)).numbers).memory == memory
 
 
 def test_options_win_over_presets_and_settings_over_options() -> None:
@@ -150,12 +152,12 @@ def test_options_win_over_presets_and_settings_over_options() -> None:
     assert (config.training.epochs, config.training.lambda_u, config.training.warmup) == (6, 1, 10)
 
 
-@pytest.mark.parametrize(("method", "strong"), [("ce", True), ("dividemix", False), ("augdmix", True)])
+@pytest.mark.parametrize(("method", "strong"), [("ce", False), ("dividemix", False), ("augdmix", True)])
 def test_other_methods_are_divided_by_one_mixture_unless_told_otherwise(method: str, strong: bool) -> None:
     config = resolve("cifar10:/data", named="cifar10-sym50", options={"method": method})
     assert config.cleaner == "gmm-agn"
-    assert recipe_for(config).strong_views is strong
-    assert recipe_for(config).warmup == (450 if method == "ce" else 10)
+    assert METHODS[method].varies is strong
+    assert METHODS[method].warms_up is (method != "ce") and getattr(settings_for(config), "warmup", 10) == 10
     assert resolve("digits", options={"method": method, "cleaner": "gmm-awr"}).cleaner == "gmm-awr"
 
 

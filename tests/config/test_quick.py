@@ -9,7 +9,7 @@ from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import override
 from labelsieve.errors import UsageError
 from labelsieve.issues.reading import read_issues
-from labelsieve.train.build import recipe_for
+from labelsieve.train.build import training_for
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import start
 
@@ -34,9 +34,9 @@ def test_prototypes_that_learn_once_make_300_steps_at_least(samples: int, passes
 
 def test_prototypes_that_learn_once_at_the_end_have_the_ruled_rate() -> None:
     config = override(resolve("digits"), quick_settings(10_000, 64, 64))
-    recipe = recipe_for(config)
+    rates = training_for(config)
     assert config.cleaning.prototype_lr is not None
-    assert config.cleaning.prototype_lr * recipe.lr_at(9) / recipe.lr == pytest.approx(0.02)
+    assert config.cleaning.prototype_lr * rates.lr_at(9) / rates.lr == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(("batch", "epochs"), [(64, 9), (2, 10)])

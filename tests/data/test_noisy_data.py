@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from labelsieve.data.noisy_data import (
-    Held,
-    NoisyData,
-    Truth,
-    channel_statistics,
-    checked,
-    checked_held,
-    checked_truth,
-)
+from labelsieve.data.noisy_data import Held, NoisyData, Truth, channel_statistics, checked, checked_held, checked_truth
 from labelsieve.errors import ToolError
 
 

@@ -11,8 +11,9 @@ from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import callers_settings_kept
 from labelsieve.engine.fast import Speed, be_deterministic, compiled, speed_for
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.methods.learner import Learner
-from labelsieve.methods.stages import Division, train, warm_up
+from labelsieve.methods.ce import plain_epoch
+from labelsieve.methods.dividemix import Division
+from labelsieve.methods.epochs import inputs_of, run
 from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.train.build import Parts, parts_for
 
@@ -32,14 +33,15 @@ def rows() -> Rows:
 
 def twenty_steps(parts: Parts) -> dict[str, torch.Tensor]:
     """10 steps of warm-up and 10 of mixed training on network 1, then stage 1: everything that is ever captured."""
-    first, second = parts.learners
-    warm_up(first, parts.recipe, 0, parts.engine)
+    method, engine = parts.method, parts.engine
+    first, second = method.nets
+    run(plain_epoch(method, first, 0, False), engine, method.training.seed, 0)
     division = Division(torch.linspace(0, 1, SAMPLES), torch.arange(SAMPLES) < SAMPLES - 1)
-    train(first, second, division, parts.prior, parts.recipe, 12, parts.engine)
-    seen = parts.engine.gather(first)
-    assert first.judge is not None
-    first.judge.learn(seen, (torch.arange(SAMPLES) % 3 > 0).to(seen.losses.device))
-    return {name: value.detach().cpu().double() for name, value in first.state_dict().items() if "teacher" not in name}
+    run(method.mixed(first, second, division, 12, engine, "mixture"), engine, method.training.seed, 12)
+    seen, judge = engine.evidence(first), method.helpers()[0]
+    judge.learn(seen, (torch.arange(SAMPLES) % 3 > 0).to(seen.losses.device))
+    state = first.state_dict() | {f"judge.{name}": value for name, value in judge.state_dict().items()}
+    return {name: value.detach().cpu().double() for name, value in state.items()}
 
 
 def farthest(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor], momenta: bool = False) -> float:
@@ -89,17 +91,14 @@ def test_captured_steps_equal_plain_steps_on_a_gpu(compiled: str, how: list[str]
 @pytest.mark.gpu
 def test_recording_a_step_changes_nothing() -> None:
     parts = parts_for(config_for("cuda"), rows())
-    learner: Learner = parts.learners[0]
-    learner.network.train()
-    before = [tensor.detach().clone() for tensor in learner.tensors()]
-    pixels = parts.engine.images[:64]
-    labels = parts.engine.given()[:64]
-    from labelsieve.methods.steps import warm_up_step
-
-    step = parts.engine.prepare(learner, warm_up_step, learner, parts.recipe)
+    net = parts.method.nets[0]
+    net.train()
+    before = [tensor.detach().clone() for tensor in net.tensors()]
+    phase = plain_epoch(parts.method, net, 0, False)
+    step = parts.engine.prepare(phase)
     assert isinstance(step, Captured)
-    step._record((pixels, labels))
-    for tensor, value in zip(learner.tensors(), before):
+    step._record(next(inputs_of(phase, slice(0, 1), parts.engine, (0, 0, 0, 0, 0))))
+    for tensor, value in zip(net.tensors(), before):
         assert torch.equal(tensor.detach(), value)
 
 

@@ -8,9 +8,8 @@ from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.device import choose_device
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
-from labelsieve.methods.learner import Learner
-from labelsieve.methods.parts.cleaners import MixtureCleaner
-from labelsieve.methods.recipe import Recipe
+from labelsieve.methods.contract import Phase, View
+from labelsieve.methods.net import Net, scale
 from labelsieve.nets import build
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
@@ -24,17 +23,18 @@ def data() -> NoisyData:
 
 
 @pytest.fixture
-def learner() -> Learner:
-    return Learner(0, build("small", 3, 4, 0), Recipe(2, 1, 0), MEAN, STD, MixtureCleaner())
+def net() -> Net:
+    mean, std = (scale(values, 3, "cpu") for values in (MEAN, STD))
+    return Net(0, build("small", 3, 4, 0), mean, std)
 
 
 def engine_of(data: NoisyData, batch: int = 512) -> PlainEngine:
     return PlainEngine(data, views_for(data.shape, True), "cpu", batch)
 
 
-def test_evidence_by_hand(data: NoisyData, learner: Learner) -> None:
-    seen = engine_of(data).gather(learner)
-    network = learner.network.eval()
+def test_evidence_by_hand(data: NoisyData, net: Net) -> None:
+    seen = engine_of(data).evidence(net)
+    network = net.network.eval()
     for i in range(len(data)):
         pixels = [(data.images[i, c] / 255 - MEAN[c]) / STD[c] for c in range(3)]
         with torch.no_grad():
@@ -47,18 +47,18 @@ def test_evidence_by_hand(data: NoisyData, learner: Learner) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 5, 37, 100])
-def test_the_batch_does_not_matter(batch: int, data: NoisyData, learner: Learner) -> None:
-    whole, parts = engine_of(data).gather(learner), engine_of(data, batch).gather(learner)
+def test_the_batch_does_not_matter(batch: int, data: NoisyData, net: Net) -> None:
+    whole, parts = engine_of(data).evidence(net), engine_of(data, batch).evidence(net)
     torch.testing.assert_close(parts.losses, whole.losses, rtol=0, atol=1e-5)
     torch.testing.assert_close(parts.features, whole.features, rtol=0, atol=1e-5)
 
 
-def test_looking_changes_no_state_and_carries_no_gradient(data: NoisyData, learner: Learner) -> None:
-    learner.network.train()
-    before = {name: value.clone() for name, value in learner.state_dict().items()}
-    seen = engine_of(data).gather(learner)
+def test_looking_changes_no_state_and_carries_no_gradient(data: NoisyData, net: Net) -> None:
+    net.train()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    seen = engine_of(data).evidence(net)
     assert not seen.losses.requires_grad and not seen.features.requires_grad
-    assert all(torch.equal(value, before[name]) for name, value in learner.state_dict().items())
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
 
 
 def test_views_belong_to_their_rows_and_generator(data: NoisyData) -> None:
@@ -71,24 +71,29 @@ def test_views_belong_to_their_rows_and_generator(data: NoisyData) -> None:
         assert not torch.equal(first, make(rows, torch.Generator().manual_seed(2)))
 
 
-def test_normalisation_is_that_of_pixels_in_0_to_1(learner: Learner) -> None:
+def test_normalisation_is_that_of_pixels_in_0_to_1(net: Net) -> None:
     """Normalising after mixing is the same as mixing what was normalised."""
     g = torch.Generator().manual_seed(3)
     first, second = torch.randint(0, 256, (2, 4, 3, 8, 8), generator=g).float()
-    learner.network.eval()
+    net.network.eval()
     means, stds = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, STD))
     mixed = 0.7 * (first / 255 - means) / stds + 0.3 * (second / 255 - means) / stds
     with torch.no_grad():
-        expected, got = learner.network(mixed)[0], learner.look(0.7 * first + 0.3 * second)[0]
+        expected, got = net.network(mixed)[0], net.look(0.7 * first + 0.3 * second)[0]
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_prepare_fixes_the_first_arguments(data: NoisyData, learner: Learner) -> None:
-    step = engine_of(data).prepare(learner, lambda a, b, c: torch.tensor([a, b, c]), 1, 2)
-    assert step(3).tolist() == [1, 2, 3]
+def test_prepare_fixes_the_first_arguments_and_names_the_terms(data: NoisyData, net: Net) -> None:
+    def step(a: int, views: torch.Tensor, share: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"sum": views.sum() + a, "share": share}
+
+    views, tensors = {"views": View(torch.zeros(2, 1, dtype=torch.int64))}, {"share": torch.tensor([0.25, 0.5])}
+    prepared = engine_of(data).prepare(Phase("plain", step, (net,), views, tensors, fixed=(7,)))
+    assert prepared(torch.tensor([1.0, 2.0]), tensors["share"][1]).tolist() == [10, 0.5]
+    assert prepared.terms == ("sum", "share")
 
 
-def test_pictures_that_stay_on_the_host_give_the_same(data: NoisyData, learner: Learner) -> None:
+def test_pictures_that_stay_on_the_host_give_the_same(data: NoisyData, net: Net) -> None:
     here, there = (PlainEngine(data, views_for(data.shape, True), "cpu", 8, where) for where in ("auto", "host"))
     assert here.on_device and not there.on_device
     rows = torch.tensor([3, 3, 36, 0, 3, 17])
@@ -97,21 +102,21 @@ def test_pictures_that_stay_on_the_host_give_the_same(data: NoisyData, learner: 
         assert torch.equal(one, other)
     assert torch.equal(there.pictures(torch.tensor([5, 5, 2])), data.images[[5, 5, 2]]), "not those of the rows before"
     for some in (None, rows):
-        one, other = (engine.gather(learner, some) for engine in (here, there))
+        one, other = (engine.evidence(net, some) for engine in (here, there))
         assert torch.equal(one.losses, other.losses) and torch.equal(one.labels, other.labels)
 
 
-def test_some_rows_are_gathered_as_in_the_whole(data: NoisyData, learner: Learner) -> None:
-    whole, rows = engine_of(data).gather(learner), torch.tensor([30, 2, 2, 11])
-    some = engine_of(data, 3).gather(learner, rows)
+def test_some_rows_are_gathered_as_in_the_whole(data: NoisyData, net: Net) -> None:
+    whole, rows = engine_of(data).evidence(net), torch.tensor([30, 2, 2, 11])
+    some = engine_of(data, 3).evidence(net, rows)
     torch.testing.assert_close(some.losses, whole.losses[rows], rtol=0, atol=1e-5)
     assert torch.equal(some.labels, data.labels[rows])
 
 
-def test_evidence_of_cropped_pictures_is_that_of_their_middle(data: NoisyData, learner: Learner) -> None:
+def test_evidence_of_cropped_pictures_is_that_of_their_middle(data: NoisyData, net: Net) -> None:
     cropped = PlainEngine(data, views_for(data.shape, True, crop=4))
     middle = NoisyData(data.images[..., 2:6, 2:6].contiguous(), data.labels, data.ids, data.classes)
-    torch.testing.assert_close(cropped.gather(learner).losses, engine_of(middle).gather(learner).losses, rtol=0, atol=1e-5)
+    torch.testing.assert_close(cropped.evidence(net).losses, engine_of(middle).evidence(net).losses, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["cpu:", "cuda:", "auto:", "cuda:\u00b2", "cuda:-1", "cuda: 0"])

@@ -1,5 +1,7 @@
 """An epoch's steps read nothing back: tensors that would lie on a device are marked, and whoever looks at one fails."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,8 +9,9 @@ from torch import Tensor
 from labelsieve.data.augment import views_for
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.plain import PlainEngine
+from labelsieve.methods.ce import plain_epoch
+from labelsieve.methods.dividemix import Division
 from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
-from labelsieve.methods.stages import Division, train, warm_up
 from methods.tiny_run import pictures, tiny
 
 READS = {getattr(Tensor, name) for name in ("cpu", "item", "tolist", "numpy", "nonzero", "unique", "bincount", "masked_select")}
@@ -52,16 +55,17 @@ class FarEngine(PlainEngine):
 @pytest.mark.parametrize("sampler", [EveryRow(), RandomBatches(3), BalancedBatches(3)], ids=lambda it: type(it).__name__)
 def test_a_warm_up_reads_nothing_back(sampler: Sampler) -> None:
     run = tiny(sampler=sampler)
-    losses = [warm_up(learner, run.recipe, 0, FarEngine(pictures())) for learner in run.learners]
+    run.engine = FarEngine(pictures())
+    losses = [run.run(plain_epoch(run.method, net, 0, False), 0) for net in run.nets]
     assert all(isinstance(terms, Far) for terms in losses), "what comes out was computed of what is out of reach"
 
 
 @pytest.mark.parametrize("passes", [1, 2, 4])
 def test_mixed_steps_read_nothing_back(passes: int) -> None:
-    run, engine = tiny(guess_passes=passes), FarEngine(pictures())
+    run = tiny(guess_passes=passes)
+    run.engine, run.method.facts = FarEngine(pictures()), replace(run.method.facts, prior=far(run.method.facts.prior))
     division = Division(far(torch.linspace(0, 1, 60)), torch.arange(60) < 33)  # the mask is on the host, as `learn` has it
-    one, other = run.learners
-    terms = [train(one, other, division, far(run.prior), run.recipe, 3, engine) for one, other in ((one, other), (other, one))]
+    terms = [run.mix(r, division, 3) for r in (0, 1)]
     assert all(isinstance(each, Far) for each in terms)
 
 

@@ -13,8 +13,6 @@ from labelsieve.data.augment import views_for
 from labelsieve.engine.capture import TRIALS, Captured, CapturedPass
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.errors import ToolError
-from labelsieve.methods.algorithm import stage_one
-from labelsieve.methods.parts.cleaners import ContrastiveCleaner
 from labelsieve.methods.parts.subsets import RandomBatches
 from methods.tiny_run import Tiny, pictures, tiny
 
@@ -33,17 +31,14 @@ class Dropping(nn.Module):
 
 def made(capture: bool, n: int = 60, kind: str = "cpc", precision: str = "float32", **changes: Any) -> Tiny:
     data = pictures(n)
-    run = tiny(data=data, **changes)
-    for learner in run.learners:
-        if kind == "contrastive":
-            learner.judge = ContrastiveCleaner(dim=6, batch=16, seed=learner.number)
-        if kind == "dropout":
-            drawing = Dropping(learner.network)
-            learner.network = drawing
+    run = tiny(data=data, cleaner="contrastive" if kind == "contrastive" else "cpc-agn", **changes)
+    if kind == "dropout":
+        for net in run.nets:
+            drawing = Dropping(net.network)
+            net.network = drawing
     if capture or precision != "float32":
         run.engine = FastEngine(data, views_for(data.shape, True), "cpu", 512, Speed(precision, capture=capture))
-        for learner in run.learners:
-            run.engine.adopt(learner)
+        run.engine.adopt(run.method)
     return run
 
 
@@ -98,7 +93,7 @@ def test_everything_is_recorded() -> None:
     engine = run.engine
     assert isinstance(engine, FastEngine)
     steps = [step for _, step in engine._recorded.values()]
-    assert sorted(type(step).__name__ for step in steps) == ["Captured"] * 4 + ["CapturedPass"] * 2
+    assert sorted(type(step).__name__ for step in steps) == ["CapturedPass"] * 2 + ["CapturedStep"] * 4
     singles = [step.single if isinstance(step, CapturedPass) else step for step in steps]
     assert all(isinstance(step, Captured) and step.graph is not None for step in singles)
 
@@ -108,26 +103,18 @@ def test_a_state_put_back_between_recorded_steps_is_where_they_go_on(kind: str) 
     """Epochs 3 and 4 twice: the second time by graphs that were recorded before the state came back."""
     run = made(True, kind=kind)
     trained(run, 0, 3)
-    saved = [{name: value.clone() for name, value in learner.state_dict().items()} for learner in run.learners]
+    saved = run.state()
     first = trained(run, 3, 5)
     addresses = [tensor.data_ptr() for tensor in changing(run)]
-    for learner, state in zip(run.learners, saved):
-        learner.load_state_dict(state)
+    run.load(saved)
     assert [tensor.data_ptr() for tensor in changing(run)] == addresses
-    for learner in run.learners:  # as a resume does
-        learner.set_lr(run.recipe.lr_at(2))
     assert_equal(trained(run, 3, 5), first)
 
 
 def changing(run: Tiny) -> list[Tensor]:
     """Every tensor that a recorded step reads and another step changes."""
-    judges = [learner.judge for learner in run.learners]
-    assert all(judge is not None for judge in judges)
-    return [tensor for learner in run.learners for tensor in learner.tensors()] + [
-        tensor
-        for judge in judges
-        for tensor in judge._tensors()  # type: ignore[union-attr]
-    ]
+    judges = [tensor for judge in run.judges for tensor in judge._tensors()]  # type: ignore[attr-defined]
+    return [tensor for net in run.nets for tensor in net.tensors()] + judges
 
 
 @pytest.mark.parametrize("start", [1, 3])
@@ -135,9 +122,7 @@ def test_a_run_taken_up_draws_as_one_that_recorded_its_steps_long_before(start: 
     """Trial runs draw too: what dropout draws next must not depend on when a step was recorded."""
     whole, broken = made(True, kind="dropout"), made(True, kind="dropout")
     before = trained(made(True, kind="dropout"), 0, start)
-    for learner in broken.learners:
-        learner.load_state_dict({k.partition(".")[2]: v for k, v in before.items() if k.startswith(f"{learner.number}.")})
-        learner.set_lr(broken.recipe.lr_at(start - 1))
+    broken.load(before)
     assert_equal(trained(broken, start), trained(whole))
 
 
@@ -159,17 +144,16 @@ def test_an_earlier_runs_steps_are_gone_when_the_next_one_begins() -> None:
 def test_stage_one_makes_no_step_on_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """128 rows are 8 batches of 16: one graph, and nothing is left for single steps."""
     run, sizes = made(True, 128), list[int]()
-    for learner in run.learners:
-        assert learner.judge is not None
-        inner = learner.judge.inner
+    for judge in run.judges:
+        inner = judge.inner
 
         def counted(*args, inner=inner):  # type: ignore[no-untyped-def]
             sizes.append(len(args[2][0]))
             return inner(*args)
 
-        learner.judge.inner = counted
+        judge.inner = counted
     with graphs_on_a_cpu():
-        stage_one(run.learners, run.recipe, 2, run.engine)
+        run.method.stage_one(2, run.engine)
     assert set(sizes) == {16}
 
 

@@ -12,21 +12,17 @@ from labelsieve.data.augment import views_for
 from labelsieve.engine.device import callers_settings_kept
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.engine.plain import PlainEngine
-from labelsieve.methods.learner import see
-from labelsieve.methods.parts.cleaners import ContrastiveCleaner
-from labelsieve.methods.stages import Division, train
+from labelsieve.methods.dividemix import Division
+from labelsieve.methods.net import see
 from labelsieve.runs.rows import rows_for
 from labelsieve.train.build import parts_for
 from methods.tiny_run import Tiny, pictures, tiny
 
 
 def made(speed: Speed, contrastive: bool = False, **changes: Any) -> Tiny:
-    run, data = tiny(**changes), pictures()
+    run, data = tiny(cleaner="contrastive" if contrastive else "cpc-agn", **changes), pictures()
     run.engine = FastEngine(data, views_for(data.shape, True), "cpu", 16, speed)
-    for learner in run.learners:
-        if contrastive:
-            learner.judge = ContrastiveCleaner(dim=6, batch=16, seed=learner.number)
-        run.engine.adopt(learner)
+    run.engine.adopt(run.method)
     return run
 
 
@@ -64,36 +60,36 @@ def test_compiled_steps_make_one_pass_of_several_that_guess(compiles: bool, look
     monkeypatch.setattr("labelsieve.engine.fast.compiled", noting([]))
     monkeypatch.setattr("labelsieve.engine.fast.see", noting(called)(see))
     run = made(Speed(compile=compiles), guess_passes=4)
-    train(*run.learners, Division(torch.ones(60), torch.arange(60) < 8), run.prior, run.recipe, 2, run.engine)
+    run.mix(0, Division(torch.ones(60), torch.arange(60) < 8), 2)
     assert len(called) == looks
 
 
 @pytest.mark.parametrize(("precision", "type_seen"), [("float32", torch.float32), ("bf16", torch.bfloat16)])
 def test_precision_is_that_of_the_convolutions_and_not_of_weights_and_logits(precision: str, type_seen: torch.dtype) -> None:
     run = made(Speed(precision))
-    learner = run.learners[0]
+    net = run.nets[0]
     seen: list[torch.dtype] = []
-    for layer in learner.network.modules():
+    for layer in net.network.modules():
         if isinstance(layer, nn.Conv2d):
             layer.register_forward_hook(lambda layer, inputs, output: seen.append(output.dtype))
-    evidence = run.engine.gather(learner)
+    evidence = run.engine.evidence(net)
     assert set(seen) == {type_seen}
     assert {evidence.losses.dtype, evidence.probs.dtype, evidence.features.dtype} == {torch.float32}
-    assert {tensor.dtype for tensor in learner.network.parameters()} == {torch.float32}
+    assert {tensor.dtype for tensor in net.network.parameters()} == {torch.float32}
 
 
 def test_the_last_of_a_pass_is_as_large_as_the_others() -> None:
     """60 pictures, 16 at a time: of another size, the networks would be compiled once more."""
     run = made(Speed())
     sizes: list[int] = []
-    before = run.learners[0].see
+    before = run.nets[0].see
 
     def noted(network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         sizes.append(len(pixels))
         return before(network, pixels, mean, std)
 
-    run.learners[0].see = noted
-    assert len(run.engine.gather(run.learners[0])) == 60 and sizes == [16] * 4
+    run.nets[0].see = noted
+    assert len(run.engine.evidence(run.nets[0])) == 60 and sizes == [16] * 4
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_run import Tiny, pictures, tiny
+from tiny_run import Tiny, by, pictures, seen, tiny, verdict
 from torch import Tensor
 
 import labelsieve.methods
 from labelsieve.config.schema import Config, override
 from labelsieve.data.noisy_data import NoisyData, Truth
-from labelsieve.methods import algorithm
-from labelsieve.methods.algorithm import Diverged, Epoch
-from labelsieve.methods.stages import Division
+from labelsieve.methods import dividemix
+from labelsieve.methods.contract import Phase
+from labelsieve.methods.dividemix import Division, Judged
+from labelsieve.methods.epochs import Diverged, Epoch, Trained, finite, learn
 from labelsieve.runs.rows import rows_for
 from labelsieve.train.build import parts_for
 
@@ -30,28 +31,27 @@ class Calls:
 
 
 def spied(run: Tiny, monkeypatch: pytest.MonkeyPatch) -> Calls:
-    calls, real_train, real_gather = Calls(), algorithm.train, run.engine.gather
+    calls, real_mixed, real_evidence = Calls(), run.method.mixed, run.engine.evidence
 
-    def train(learner: Any, peer: Any, division: Division, *rest: Any) -> Tensor:
-        calls.log.append(("train", learner.number))
-        calls.divisions.append((learner.number, peer.number, division))
-        return real_train(learner, peer, division, *rest)
+    def mixed(net: Any, peer: Any, division: Division, *rest: Any) -> Phase:
+        calls.log.append(("train", net.number))
+        calls.divisions.append((net.number, peer.number, division))
+        return real_mixed(net, peer, division, *rest)
 
-    def gather(learner: Any, rows: Any = None) -> Any:
-        calls.log.append(("gather", learner.number))
-        return real_gather(learner, rows)
+    def evidence(net: Any, *rest: Any) -> Any:
+        calls.log.append(("gather", net.number))
+        return real_evidence(net, *rest)
 
-    monkeypatch.setattr(algorithm, "train", train)
-    monkeypatch.setattr(run.engine, "gather", gather)
-    for one in run.learners:
-        if one.judge is not None:
-            real = one.judge.learn
+    monkeypatch.setattr(run.method, "mixed", mixed)
+    monkeypatch.setattr(run.engine, "evidence", evidence)
+    for r, judge in enumerate(run.judges):
+        if judge is not None:
 
-            def learn(seen: Any, clean: Any = None, real: Any = real, number: int = one.number) -> None:
+            def learn(seen: Any, clean: Any = None, real: Any = judge.learn, number: int = r) -> None:
                 calls.taught.append((number, clean.clone()))
                 real(seen, clean)
 
-            monkeypatch.setattr(one.judge, "learn", learn)
+            monkeypatch.setattr(judge, "learn", learn)
     return calls
 
 
@@ -59,41 +59,33 @@ def test_phases_come_in_order() -> None:
     epochs = list(tiny().epochs())
     assert [e.phase for e in epochs] == ["warm-up"] * 2 + ["mixture"] * 2 + ["prototypes"] * 2 + ["final"]
     assert [e.index for e in epochs] == [*range(7)]
-    assert [len(e.terms) for e in epochs] == [2] * 6 + [0]
-    assert all(e.by_loss and e.by_prototype and e.seen for e in epochs[2:])
+    assert [len(e.trained) for e in epochs] == [2] * 6 + [0]
+    assert all(by(e, "loss") and by(e, "prototype") and seen(e) for e in epochs[2:])
 
 
 def test_without_prototypes_the_mixture_divides_to_the_end() -> None:
     epochs = list(tiny(prototypes=False).epochs())
     assert [e.phase for e in epochs] == ["warm-up"] * 2 + ["mixture"] * 4 + ["final"]
-    assert all(e.by_prototype == () for e in epochs)
-
-
-def test_cross_entropy_alone_is_a_warm_up_as_long_as_the_run() -> None:
-    epochs = list(tiny(warmup=6, prototypes=False).epochs())
-    assert [e.phase for e in epochs] == ["warm-up"] * 6 + ["final"]
-    assert epochs[-1].by_loss[0].shape == (60,)
+    assert all(by(e, "prototype") == () for e in epochs)
 
 
 def test_plain_epochs_divide_for_the_record_and_train_as_the_warm_up_does() -> None:
-    run, long = tiny(), tiny(warmup=6)
-    run.recipe = replace(run.recipe, mixed=False)
+    run, long = tiny(mixed=False), tiny(warmup=6)
     epochs, expected = list(run.epochs()), list(long.epochs())
     assert [e.phase for e in epochs] == ["warm-up"] * 2 + ["plain"] * 4 + ["final"]
-    assert all(e.by_loss and e.by_prototype and e.seen for e in epochs[2:])
+    assert all(by(e, "loss") and by(e, "prototype") and seen(e) for e in epochs[2:])
     for epoch, other in zip(epochs[:6], expected[:6]):
-        assert all(torch.equal(a, b) for a, b in zip(epoch.terms, other.terms))
-    for one, other in zip(run.learners, long.learners):
+        assert all(torch.equal(a.values, b.values) for a, b in zip(epoch.trained, other.trained))
+    for one, other in zip(run.nets, long.nets):
         state, same = one.network.state_dict(), other.network.state_dict()
         assert all(torch.equal(value, same[name]) for name, value in state.items())
 
 
 def test_networks_that_have_caught_up_go_on_mixed() -> None:
-    run, long = tiny(), tiny()
-    run.recipe = replace(run.recipe, mixed=False, caught_up=1.0)  # never more than all labels are contradicted
+    run, long = tiny(mixed=False, caught_up=1.0), tiny()  # never more than all labels are contradicted
     epochs, expected = list(run.epochs()), list(long.epochs())
     assert [e.phase for e in epochs] == [e.phase for e in expected]
-    for one, other in zip(run.learners, long.learners):
+    for one, other in zip(run.nets, long.nets):
         state, same = one.network.state_dict(), other.network.state_dict()
         assert all(torch.equal(value, same[name]) for name, value in state.items())
 
@@ -102,13 +94,10 @@ def test_once_begun_mixing_goes_on_and_late_it_does_not_begin(monkeypatch: pytes
     """Contradictions of epochs 2 to 5; mixing may begin while half of the epochs at the full rate, 2 to 7, are ahead."""
 
     def phases(shares: list[float], start: int = 0, before: Tiny | None = None) -> tuple[list[str], Tiny]:
-        run = tiny(lr_drop_epoch=8)
-        run.recipe = replace(run.recipe, mixed=False, caught_up=0.1)
+        run = tiny(lr_drop_epoch=8, mixed=False, caught_up=0.1)
         if before is not None:
-            for one, other in zip(run.learners, before.learners):
-                one.load_state_dict(other.state_dict())
-                one.has_mixed = other.has_mixed  # a run knows it by its past phases
-        monkeypatch.setattr(algorithm, "_contradicted", lambda judged: shares.pop(0))
+            run.load(before.state())
+        monkeypatch.setattr(dividemix, "contradicted", lambda judged: shares.pop(0))
         return [epoch.phase for epoch in run.epochs(start)][:-1], run
 
     mixed = ["mixture", "mixture", "prototypes"]
@@ -123,42 +112,42 @@ def test_once_begun_mixing_goes_on_and_late_it_does_not_begin(monkeypatch: pytes
 
 def test_told_to_be_plain_to_the_end_epochs_are_so_after_mixed_ones_too() -> None:
     """As in a branch that parts from a run which mixes."""
-    run = tiny()
-    run.recipe = replace(run.recipe, mixed=False)
-    for learner in run.learners:
-        learner.has_mixed = True
+    run = tiny(mixed=False)
+    run.method.has_mixed = True
     assert [epoch.phase for epoch in run.epochs()] == ["warm-up"] * 2 + ["plain"] * 4 + ["final"]
 
 
 def test_prototypes_that_judge_first_and_begin_late_learn_before_their_first_division() -> None:
     """As in a branch that has prototypes of a run that had none."""
-    run = tiny()
-    run.recipe = replace(run.recipe, judge_first=True)
-    assert [len(epoch.by_prototype) for epoch in run.epochs(start=4)] == [2, 2, 2]
+    run = tiny(judge_first=True)
+    assert [len(by(epoch, "prototype")) for epoch in run.epochs(start=4)] == [2, 2, 2]
 
 
 def test_of_draws_each_network_counts_its_own() -> None:
     """What one contradicts in its rows has nothing to do with what the other sees in others."""
     run = tiny()
     *_, last = run.epochs()
-    seen = last.seen[0]
-    right, wrong = (replace(seen, probs=torch.eye(seen.classes)[(seen.labels + step) % seen.classes]) for step in (0, 1))
+    one = seen(last)[0]
+    right, wrong = (replace(one, probs=torch.eye(one.classes)[(one.labels + step) % one.classes]) for step in (0, 1))
     rows = (torch.arange(60), torch.arange(60))
-    assert algorithm._contradicted(algorithm.Judged((right, wrong), (), (), rows)) == 0.5
-    assert algorithm._contradicted(algorithm.Judged((right, right), (), ())) == 0
+    for share, mixes in ((0.5, True), (0.49, False)):
+        run.method.settle(replace(run.method.c, mixed=False, caught_up=share))
+        run.method.has_mixed = False
+        assert run.method.mixes(2, Judged((right, wrong), {}, rows)) == mixes
+        assert run.method.mixes(2, Judged((right, right), {}))
 
 
 def test_prototypes_learn_from_the_peers_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ruling 1: X^GMM(r) is the peer's, also in the final division, and judged after learning."""
     run = tiny(mixture_threshold=0.4)
     calls = spied(run, monkeypatch)
-    divided = [epoch for epoch in run.epochs() if epoch.by_loss]
+    divided = [epoch for epoch in run.epochs() if epoch.verdict is not None]
     assert len(calls.taught) == 2 * len(divided) == 10
     differed = False
     for epoch, pair in zip(divided, zip(calls.taught[::2], calls.taught[1::2])):
         for number, clean in pair:
-            assert torch.equal(clean, epoch.by_loss[1 - number] > 0.4)
-            differed |= not torch.equal(clean, epoch.by_loss[number] > 0.4)
+            assert torch.equal(clean, by(epoch, "loss")[1 - number] > 0.4)
+            differed |= not torch.equal(clean, by(epoch, "loss")[number] > 0.4)
     assert differed  # or this test could not tell the peer's from the own
 
 
@@ -169,7 +158,7 @@ def test_each_network_trains_on_the_peers_division(prototypes: bool, monkeypatch
     trained = [epoch for epoch in run.epochs() if epoch.phase in ("mixture", "prototypes")]
     assert [pair[:2] for pair in calls.divisions] == [(0, 1), (1, 0)] * len(trained)
     for epoch, pair in zip(trained, zip(calls.divisions[::2], calls.divisions[1::2])):
-        chances = epoch.by_prototype if epoch.phase == "prototypes" else epoch.by_loss
+        chances = by(epoch, "prototype" if epoch.phase == "prototypes" else "loss")
         threshold = 0.55 if epoch.phase == "prototypes" else 0.45
         for _, peer, division in pair:
             assert torch.equal(division.w, chances[peer])
@@ -189,15 +178,15 @@ def test_the_threshold_is_strict(monkeypatch: pytest.MonkeyPatch) -> None:
     run = tiny(tau=0.5)
     calls = spied(run, monkeypatch)
     chance = torch.tensor([0.5, 0.500001] * 30)
-    for one in run.learners:
-        monkeypatch.setattr(one.judge, "judge", lambda seen: chance)
+    for judge in run.judges:
+        monkeypatch.setattr(judge, "judge", lambda seen: chance)
     list(run.epochs())
     assert calls.divisions[-1][2].clean.tolist() == [False, True] * 30
 
 
 def test_evidence_is_gathered_before_training_in_eval_mode_and_plain() -> None:
     run = tiny()
-    network = run.learners[0].network
+    network = run.nets[0].network
     for epoch in run.epochs():
         if epoch.phase == "final":
             network.eval()
@@ -205,34 +194,30 @@ def test_evidence_is_gathered_before_training_in_eval_mode_and_plain() -> None:
             with torch.no_grad():
                 logits, v = network((data.images.float() / 255 - 0.5) / 0.25)
             losses = torch.nn.functional.cross_entropy(logits, data.labels, reduction="none")
-            torch.testing.assert_close(epoch.seen[0].losses, losses, rtol=0, atol=1e-5)
-            torch.testing.assert_close(epoch.seen[0].features, v, rtol=0, atol=1e-5)
-            torch.testing.assert_close(epoch.seen[0].probs, logits.softmax(1), rtol=0, atol=1e-5)
+            torch.testing.assert_close(seen(epoch)[0].losses, losses, rtol=0, atol=1e-5)
+            torch.testing.assert_close(seen(epoch)[0].features, v, rtol=0, atol=1e-5)
+            torch.testing.assert_close(seen(epoch)[0].probs, logits.softmax(1), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("chance", [0.0, 1.0], ids=["nothing clean", "everything clean"])
 def test_an_empty_half_does_not_stop_a_run(chance: float, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tiny()
-    for one in run.learners:
-        monkeypatch.setattr(one.teacher, "judge", lambda seen: torch.full((60,), chance))
-        monkeypatch.setattr(one.judge, "judge", lambda seen: torch.full((60,), chance))
+    for cleaner in (*run.mixtures, *run.judges):
+        monkeypatch.setattr(cleaner, "judge", lambda seen: torch.full((60,), chance))
     epochs = list(run.epochs())
     assert epochs[-1].phase == "final"
     steps = 1 if chance == 0 else 8  # the likeliest batch of 8, or ceil(60 / 8)
-    assert [len(terms) for terms in epochs[4].terms] == [steps, steps]
+    assert [len(each.values) for each in epochs[4].trained] == [steps, steps]
 
 
 def test_the_learning_rate_drops_for_prototypes_too() -> None:
+    """By the same factor as the networks' rate."""
     run = tiny(lr=0.04)
-    for one in run.learners:
-        assert one.judge is not None
-        one.judge.lr = 0.02  # its own: it drops by the same factor
-    seen = []
-    for _ in run.epochs():
-        one = run.learners[0]
-        assert one.judge is not None
-        seen.append((round(one.optimiser.param_groups[0]["lr"], 6), round(one.judge.lr, 6)))
-    assert seen == [(0.04, 0.02)] * 4 + [(0.004, 0.002)] * 3
+    run.method.first_rates = [0.02, 0.02]
+    found = [(epoch.phase, round(run.judges[0].lr, 6)) for epoch in run.epochs()]
+    assert found[2:] == [("mixture", 0.02)] * 2 + [("prototypes", 0.002)] * 2 + [("final", 0.002)]
+    assert [run.method.lr_at(epoch) for epoch in range(6)] == [0.04] * 4 + [0.004] * 2
+    assert run.method.rates(3, 2).tolist() == pytest.approx([0.04, 0.04])
 
 
 def assert_same_state(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
@@ -270,13 +255,10 @@ def test_a_run_taken_up_at_any_epoch_is_the_unbroken_run(memory: int, changes: d
     assert last is not None
     for start in range(7):
         again = tiny(memory=memory, **changes)
-        for one in again.learners:
-            head = f"{one.number}."
-            state = {k.removeprefix(head): v for k, v in saved[start].items() if k.startswith(head)}
-            one.load_state_dict(state)
+        again.load(saved[start])
         final = list(again.epochs(start))[-1]
         assert_same_state(again.state(), saved[7])
-        assert torch.equal(final.by_prototype[0], last.by_prototype[0]), start
+        assert torch.equal(by(final, "prototype")[0], by(last, "prototype")[0]), start
 
 
 @pytest.mark.parametrize("cleaner", ["cpc-awr", "contrastive"])
@@ -302,15 +284,14 @@ def test_other_true_labels_give_the_same_weights(cleaner: str) -> None:
     found = []
     for one in (rows, moved):
         parts = parts_for(override(Config(), settings), one)
-        final = list(algorithm.learn(parts.learners, parts.recipe, parts.engine, parts.prior))[-1]
-        state = {f"{r.number}.{k}": v.clone() for r in parts.learners for k, v in r.state_dict().items()}
-        found.append(state | {"q": final.by_prototype[0]})
+        final = list(learn(parts.method, parts.engine))[-1]
+        found.append(Tiny(parts.method, parts.engine).state() | {"q": by(final, "prototype")[0]})
     assert_same_state(found[0], found[1])
 
 
 def spoil(run: Tiny, number: int) -> None:
     with torch.no_grad():
-        run.learners[number].network.classifier.weight.fill_(float("inf"))  # type: ignore
+        run.nets[number].network.classifier.weight.fill_(float("inf"))  # type: ignore
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -329,13 +310,12 @@ def test_a_loss_that_is_no_number_says_where(after: int, number: int) -> None:
     assert f"epoch {after + 1}, step 1 of" in str(caught.value)
 
 
-def test_diverged_names_the_first_bad_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = tiny()
-    terms = torch.ones(5, 3)
-    terms[3, 1] = float("nan")
-    monkeypatch.setattr(algorithm, "train", lambda learner, *rest: terms if learner.number else torch.ones(5, 3))
+def test_diverged_names_the_first_bad_step() -> None:
+    bad = torch.ones(5, 3)
+    bad[3, 1] = float("nan")
+    left = [Trained((number,), ("a", "b", "c"), values) for number, values in enumerate((torch.ones(5, 3), bad))]
     with pytest.raises(Diverged, match="network 2 is not finite at epoch 3, step 4 of 5") as caught:
-        list(run.epochs())
+        finite(left, 2)
     assert (caught.value.epoch, caught.value.network, caught.value.step) == (2, 1, 3)
 
 
@@ -345,7 +325,7 @@ def test_it_learns() -> None:
     run = tiny(data=data, epochs=14, warmup=4, prototype_warmup=3, lr_drop_epoch=10, lambda_u=0.0)
     final = list(run.epochs())[-1]
     true = torch.arange(120) % 3
-    q = (final.by_prototype[0] + final.by_prototype[1]) / 2
+    q = verdict(final).chance
     assert float(((q > 0.5) == (data.labels == true)).double().mean()) > 0.9
 
 

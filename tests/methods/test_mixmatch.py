@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from labelsieve.methods.parts.mixmatch import guess, mix, mixing_shares, ramp, refine, sharpen
+from labelsieve.methods.parts.losses import guess, mix, mixing_shares, ramp, refine, sharpen
 from labelsieve.methods.parts.streams import seeded
 
 

@@ -4,13 +4,13 @@ import copy
 
 import pytest
 import torch
-from tiny_run import learner, small_recipe
+from tiny_run import make
 from torch import nn
 
 from labelsieve import nets
 from labelsieve.config.schema import Config, override
 from labelsieve.errors import UsageError
-from labelsieve.methods.learner import Learner
+from labelsieve.methods.net import Net
 from labelsieve.methods.parts.guessing import guesses
 from labelsieve.methods.parts.parted import can_part, in_parts, normalising, shared_by
 from labelsieve.nets.small import SmallNet
@@ -96,7 +96,7 @@ def test_shared_layers_do_as_devices_do(devices: int, vectors: bool) -> None:
 
 def test_passes_on_several_devices_may_be_joined() -> None:
     """Guessing view by view, each view in two parts: four passes, or one that makes eight parts, of which four are remembered."""
-    apart, joined = (learner(0, small_recipe(norm_devices=2)) for _ in range(2))
+    apart, joined = (make(0, norm_devices=2) for _ in range(2))
     joined.joins_passes = True
     weak = torch.randint(0, 256, (32, 3, 8, 8), dtype=torch.uint8)
     found = [guessed(one, weak) for one in (apart, joined)]
@@ -105,7 +105,7 @@ def test_passes_on_several_devices_may_be_joined() -> None:
         torch.testing.assert_close(joined.network.state_dict()[name], value)
 
 
-def guessed(one: Learner, weak: torch.Tensor) -> torch.Tensor:
+def guessed(one: Net, weak: torch.Tensor) -> torch.Tensor:
     one.network.train()
     with torch.no_grad():
         return guesses(one, weak, 4)
@@ -116,7 +116,7 @@ CHANGES = {"network": "small", "training.norm_devices": 4}
 
 def test_a_run_shares_its_batches() -> None:
     config = override(Config(), CHANGES | {"training.batch": 64, "training.warmup_batch": 64})
-    for one in parts_for(config, rows_for(config)).learners:
+    for one in parts_for(config, rows_for(config)).method.nets:
         assert {layer.devices for layer in normalising(one.network)} == {4}
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_run import pictures, tiny
+from tiny_run import by, pictures, tiny
 from torch import Tensor
 
-from labelsieve.methods import algorithm
-from labelsieve.methods.algorithm import learn
-from labelsieve.methods.stages import Division, epoch_plan
+from labelsieve.methods.contract import Phase
+from labelsieve.methods.dividemix import Division
+from labelsieve.methods.parts.partition import pin, taken
 
 PINNED = torch.arange(60) % 7 == 0
 
@@ -18,27 +18,24 @@ def divided(
     monkeypatch: pytest.MonkeyPatch, pinned: Tensor | None, **changes: Any
 ) -> tuple[list[Division], list[Tensor], list[Any]]:
     """Every division that was trained on, every mask the prototypes learnt from, every epoch."""
-    run = tiny(**changes)
+    run = tiny(pinned=pinned, **changes)
     divisions: list[Division] = []
     taught: list[Tensor] = []
-    real_train = algorithm.train
+    real_mixed = run.method.mixed
 
-    def train(learner: Any, peer: Any, division: Division, *rest: Any) -> Tensor:
+    def mixed(net: Any, peer: Any, division: Division, *rest: Any) -> Phase:
         divisions.append(division)
-        return real_train(learner, peer, division, *rest)
+        return real_mixed(net, peer, division, *rest)
 
-    monkeypatch.setattr(algorithm, "train", train)
-    for one in run.learners:
-        assert one.judge is not None
-        real = one.judge.learn
+    monkeypatch.setattr(run.method, "mixed", mixed)
+    for judge in run.judges:
 
-        def watched(seen: Any, clean: Any = None, real: Any = real) -> None:
+        def watched(seen: Any, clean: Any = None, real: Any = judge.learn) -> None:
             taught.append(clean.clone())
             real(seen, clean)
 
-        monkeypatch.setattr(one.judge, "learn", watched)
-    epochs = list(learn(run.learners, run.recipe, run.engine, run.prior, pinned=pinned))
-    return divisions, taught, epochs
+        monkeypatch.setattr(judge, "learn", watched)
+    return divisions, taught, list(run.epochs())
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.0])
@@ -49,26 +46,25 @@ def test_pinned_labels_are_always_clean_with_weight_one(monkeypatch: pytest.Monk
         assert bool(division.clean[PINNED].all()) and bool((division.w[PINNED] == 1).all())
     assert all(bool(mask[PINNED].all()) for mask in taught)
     for epoch in epochs[2:]:
-        assert all(bool((chance[PINNED] == 1).all()) for chance in (*epoch.by_loss, *epoch.by_prototype))
+        assert all(bool((chance[PINNED] == 1).all()) for chance in (*by(epoch, "loss"), *by(epoch, "prototype")))
     if threshold == 1:  # nothing else can be clean, so the pinned ones are all that is labelled
         assert all(torch.equal(division.clean, PINNED) for division in divisions)
 
 
 def test_pinned_rows_are_planned_as_labelled_only() -> None:
     run = tiny()
-    division = Division(algorithm.pin(torch.zeros(60), PINNED), algorithm.taken(torch.zeros(60), 0.5, PINNED))
-    plan = epoch_plan(run.learners[0], division, run.recipe, epoch=3)
+    division = Division(pin(torch.zeros(60), PINNED), taken(torch.zeros(60), 0.5, PINNED))
+    plan = run.method.plan(run.nets[0], division, 3)
     assert set(plan.labelled.flatten().tolist()) == set(torch.nonzero(PINNED).flatten().tolist())
     assert not set(plan.unlabelled.flatten().tolist()) & set(plan.labelled.flatten().tolist())
 
 
 def test_without_pins_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """None and an empty mask are the same run as before, bit for bit."""
-    plain, empty = tiny(), tiny()
-    for _ in plain.epochs():
-        pass
-    for _ in learn(empty.learners, empty.recipe, empty.engine, empty.prior, pinned=torch.zeros(60, dtype=torch.bool)):
-        pass
+    plain, empty = tiny(), tiny(pinned=torch.zeros(60, dtype=torch.bool))
+    for run in (plain, empty):
+        for _ in run.epochs():
+            pass
     assert all(torch.equal(value, empty.state()[name]) for name, value in plain.state().items())
 
 

@@ -94,7 +94,7 @@ def test_a_cut_step_is_torchs_own(steepest: float) -> None:
             weight.grad = gradient.clone()
         torch.nn.utils.clip_grad_norm_(theirs, steepest)
         optimiser.step()
-        update(start, remembered, cut(gradients, steepest), 0.1, 0.9, 0.01)
+        update(start, remembered, cut(gradients, steepest), torch.tensor(0.1), 0.9, 0.01)
     for ours, weight in zip(start, theirs):
         assert torch.equal(ours, weight.detach())
 

@@ -4,13 +4,15 @@ import copy
 
 import pytest
 import torch
-from tiny_run import MEAN, STD, K, learner, pictures, small_recipe
+from tiny_run import MEAN, STD, K, make, pictures
 from torch import Tensor, nn
 
-from labelsieve.methods.learner import Learner
-from labelsieve.methods.steps import mixed_step, targets, warm_up_step
+from labelsieve.methods.ce import cross_entropy_step
+from labelsieve.methods.dividemix import DivideMix, mixed_step, targets
+from labelsieve.methods.net import Net
 
 B, STEPS = 5, 3
+LR = torch.tensor(0.02)
 
 
 class PlainSGD:
@@ -92,6 +94,7 @@ def drawn(step: int) -> dict[str, Tensor]:
         "partner": torch.randperm(4 * B, generator=g),
         "share": 0.5 + 0.5 * torch.rand((), generator=g),
         "lambda_u": 25 * torch.rand((), generator=g),
+        "lr": LR,
     }
 
 
@@ -104,20 +107,22 @@ def assert_same_network(ours: nn.Module, theirs: nn.Module) -> None:
 @pytest.mark.parametrize("train_unlabelled", [True, False])
 @pytest.mark.parametrize("passes", [1, 2, 4])
 def test_mixed_steps_equal_the_slow_ones(train_unlabelled: bool, passes: int) -> None:
-    recipe = small_recipe(batch=B, train_unlabelled=train_unlabelled, guess_passes=passes)
-    ours, peer = learner(0, recipe), learner(1, recipe)
+    c = DivideMix.Config(train_unlabelled=train_unlabelled, guess_passes=passes)
+    ours, peer = make(0), make(1)
     slow, slow_peer = copy.deepcopy(ours.network), copy.deepcopy(peer.network)
     start = copy.deepcopy(ours.network)
-    optimiser, prior = PlainSGD(slow, recipe.lr), torch.tensor([0.2, 0.3, 0.5])
+    optimiser, prior = PlainSGD(slow, float(LR)), torch.tensor([0.2, 0.3, 0.5])
     ours.network.train()
     peer.network.eval()
     for step in range(STEPS):
         inputs = drawn(step)
-        terms = mixed_step(ours, peer, recipe, prior, **inputs)
+        terms = mixed_step(ours, peer, c, prior, **inputs)
+        inputs.pop("lr")
         share, lambda_u = float(inputs.pop("share")), float(inputs.pop("lambda_u"))
         fixed = slow, slow_peer, optimiser, prior, train_unlabelled, passes
         expected = slow_step(*fixed, **inputs, share=share, lambda_u=lambda_u)
-        torch.testing.assert_close(terms, torch.tensor(expected), rtol=1e-5, atol=1e-6)
+        assert list(terms) == ["labelled", "unlabelled", "penalty"]
+        torch.testing.assert_close(torch.stack([*terms.values()]).detach(), torch.tensor(expected), rtol=1e-5, atol=1e-6)
     assert_same_network(ours.network, slow)
     assert_same_network(peer.network, slow_peer)  # the peer only guesses
     assert float((slow.classifier.weight - start.classifier.weight).detach().abs().max()) > 1e-3  # type: ignore
@@ -125,37 +130,35 @@ def test_mixed_steps_equal_the_slow_ones(train_unlabelled: bool, passes: int) ->
 
 @pytest.mark.parametrize("penalty", [True, False])
 def test_warm_up_steps_equal_the_slow_ones(penalty: bool) -> None:
-    recipe = small_recipe(entropy_penalty=penalty)
-    ours = learner(0, recipe)
+    ours = make(0)
     slow = copy.deepcopy(ours.network)
-    optimiser = PlainSGD(slow, recipe.lr)
+    optimiser = PlainSGD(slow, float(LR))
     data = pictures()
     ours.network.train()
     slow.train()
     for step in range(STEPS):
         rows = torch.arange(step * 16, step * 16 + 16)
-        term = warm_up_step(ours, recipe, data.images[rows], data.labels[rows])
+        terms = cross_entropy_step(ours, penalty, data.images[rows], data.labels[rows], LR)
         log_p = logits_of(slow, data.images[rows]).log_softmax(1)
         loss = sum(-log_p[i, data.labels[rows[i]]] for i in range(16)) / 16
         if penalty:
             loss = loss + sum((log_p[i].exp() * log_p[i]).sum() for i in range(16)) / 16
         optimiser.step(loss)  # type: ignore[arg-type]
-        torch.testing.assert_close(term, loss.detach().reshape(1), rtol=1e-5, atol=1e-6)  # type: ignore[union-attr]
+        torch.testing.assert_close(terms["cross_entropy"].detach(), loss.detach(), rtol=1e-5, atol=1e-6)  # type: ignore[union-attr]
     assert_same_network(ours.network, slow)
 
 
-def statistics(one: Learner) -> Tensor:
+def statistics(one: Net) -> Tensor:
     return one.network.norms[0].running_mean.clone()  # type: ignore[index, union-attr]
 
 
 def test_guessing_moves_the_trained_networks_statistics_and_not_the_peers() -> None:
-    recipe = small_recipe(batch=B)
-    ours, peer = learner(0, recipe), learner(1, recipe)
+    ours, peer = make(0), make(1)
     ours.network.train()
     peer.network.eval()
     before, peers_before = statistics(ours), statistics(peer)
     inputs = drawn(0)
-    aims = targets(ours, peer, recipe, inputs["weak"], inputs["labels"], inputs["w"])
+    aims = targets(ours, peer, DivideMix.Config(), inputs["weak"], inputs["labels"], inputs["w"])
     assert not torch.equal(statistics(ours), before)
     assert torch.equal(statistics(peer), peers_before)
     assert not aims.requires_grad and aims.shape == (4 * B, K)
@@ -166,9 +169,8 @@ def test_the_prior_weight_weighs_the_penalty() -> None:
     found = []
     for weight in (0.0, 1.0):
         for prior in (torch.tensor([0.8, 0.1, 0.1]), torch.tensor([0.1, 0.1, 0.8])):
-            recipe = small_recipe(batch=B, prior_weight=weight)
-            ours, peer = learner(0, recipe), learner(1, recipe)
-            mixed_step(ours, peer, recipe, prior, **drawn(0))
+            ours, peer = make(0), make(1)
+            mixed_step(ours, peer, DivideMix.Config(prior_weight=weight), prior, **drawn(0))
             found.append(ours.network.classifier.weight.detach().clone())  # type: ignore[union-attr, operator]
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[2], found[3])

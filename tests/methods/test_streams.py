@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from labelsieve.methods import stages
+from labelsieve.engine.plain import LOOK
+from labelsieve.methods.epochs import CHUNK
 from labelsieve.methods.parts import streams
 
 WORD = 2**64
@@ -44,4 +45,4 @@ def test_purposes_keep_their_numbers() -> None:
 
 
 def test_as_many_steps_and_samples_share_a_draw_as_always() -> None:
-    assert (stages.CHUNK, stages.LOOK) == (32, 4096)
+    assert (CHUNK, LOOK) == (32, 4096)

@@ -8,9 +8,9 @@ import torch
 
 from labelsieve.issues.reading import read_issues
 from labelsieve.issues.table import rank
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.results.evidence import mean_probs, top_classes, trend
+from labelsieve.results.evidence import top_classes, trend
 from labelsieve.results.history import ScoreHistory
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import tiny_config, whole
@@ -62,7 +62,7 @@ def test_a_trend_is_the_slope_of_a_straight_line_over_the_whole_time() -> None:
     history = ScoreHistory(2, 1)
     for epoch, values in ((0, (0.0, 0.8)), (1, (0.5, 0.8)), (3, (0.75, 0.8))):
         chance = torch.tensor(values)
-        history.add(epoch, (chance, chance), (chance, chance))
+        history.add(epoch, {"loss": (1 - chance, chance), "prototype": (chance, chance)})
     found = trend(history)
     slope = np.polyfit([0, 1, 3], [0, 0.5, 0.75], 1)[0]
     assert found["score_first"].tolist() == pytest.approx([0, 0.8], abs=1e-3)
@@ -80,14 +80,16 @@ def test_the_most_probable_classes_come_first() -> None:
 def test_pieces_of_many_samples_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = torch.rand(2, 11, 7, generator=torch.Generator().manual_seed(0))
     labels = torch.zeros(11, dtype=torch.int64)
-    epoch = Epoch(0, "final", seen=tuple(Evidence(labels, torch.zeros(11), probs, torch.zeros(11, 1)) for probs in draws))
-    whole = mean_probs(epoch)
+    seen = tuple(Evidence(labels, torch.zeros(11), probs, torch.zeros(11, 1)) for probs in draws)
+    verdict = Verdict(seen, {}, {}, (), ())
+    whole = verdict.shares.numpy()
     ranked, top = rank([""] * 11, [""] * 7, labels.numpy(), whole, whole[:, :1].T, 0.5), top_classes(whole)
     assert np.array_equal(whole, draws.mean(0).numpy())
     assert np.array_equal(top["top_classes"][:, :2], np.stack((ranked.predicted, ranked.second), 1))
+    monkeypatch.setattr("labelsieve.methods.contract.PIECE", 4)
     monkeypatch.setattr("labelsieve.results.evidence.CHUNK", 4)
     monkeypatch.setattr("labelsieve.issues.table.PIECE", 4)
-    assert np.array_equal(mean_probs(epoch), whole)
+    assert np.array_equal(verdict.shares.numpy(), whole)
     assert np.array_equal(top_classes(whole)["top_classes"], top["top_classes"])
     assert np.array_equal(rank([""] * 11, [""] * 7, labels.numpy(), whole, whole[:, :1].T, 0.5).second, ranked.second)
     assert top_classes(whole[:0])["top_classes"].shape == (0, 5)

@@ -18,10 +18,10 @@ def grown(start: int, epochs: int, samples: int = 5, mib: int = 1, break_at: int
             saved = {name: value.clone() for name, value in history.state_dict().items()}
             history = ScoreHistory(samples, mib)
             history.load_state_dict(saved)
-        chances = scores(epoch, samples) if epoch >= start else ()
-        history.add(epoch, chances, chances)
+        if epoch >= start:
+            history.add(epoch, {"loss": scores(epoch, samples), "prototype": scores(epoch + 1000, samples)})
         assert len(history.epochs) <= history.room
-        assert len(history.by_loss) == len(history.by_prototype) == len(history.epochs)
+        assert {len(table) for table in history.opinions.values()} <= {len(history.epochs)}
         assert history.epochs == sorted(set(history.epochs))
         assert all(kept % history.stride == 0 and kept >= start for kept in history.epochs)
     return history
@@ -34,7 +34,7 @@ def test_bounded_ascending_and_evenly_spaced(start: int, epochs: int) -> None:
     wanted = [epoch for epoch in range(start, epochs) if epoch % history.stride == 0]
     assert history.epochs == wanted
     assert len(wanted) > history.room // 2 - 2 or history.stride == 1
-    for epoch, kept in zip(history.epochs, history.by_loss):
+    for epoch, kept in zip(history.epochs, history.opinions.get("loss", [])):
         assert torch.equal(kept, torch.stack(scores(epoch)).half())
 
 
@@ -53,7 +53,17 @@ def test_memory_is_within_the_bound(samples: int, mib: int) -> None:
     assert history.room == 4 or history.room * samples * 8 <= mib * 2**20
 
 
-def test_epochs_without_scores_are_not_kept() -> None:
+def test_the_opinion_that_counts_is_the_last_one_also_after_a_break() -> None:
+    history, again = ScoreHistory(5, 1), ScoreHistory(5, 1)
+    assert history.counting is None and set(history.state_dict()) == {"stride"}
+    history.add(0, {"loss": scores(0), "confidence": scores(1)})
+    again.load_state_dict(history.state_dict())
+    for each in (history, again):
+        assert each.counting is not None and torch.equal(each.counting[0], torch.stack(scores(1)).half())
+
+
+def test_what_older_checkpoints_kept_twice_is_one_opinion() -> None:
     history = ScoreHistory(5, 1)
-    history.add(0, (), ())
-    assert history.epochs == [] and set(history.state_dict()) == {"stride"}
+    table = torch.stack(scores(0)).half().unsqueeze(0)
+    history.load_state_dict({"stride": torch.tensor(1), "epochs": torch.tensor([3]), "by_loss": table, "by_prototype": table})
+    assert list(history.opinions) == ["loss"]

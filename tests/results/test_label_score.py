@@ -1,43 +1,37 @@
 """`label_score` against values computed by hand."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 import scipy.stats
 import torch
+from torch import Tensor
 
-from labelsieve.methods.algorithm import Epoch
-from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.contract import Verdict, together
+from labelsieve.methods.cpc import among_ten
+from labelsieve.methods.epochs import Epoch
 from labelsieve.results.history import RECENT, ScoreHistory
-from labelsieve.results.label_score import among_ten, geometric_mean, label_score, remember_division, shares_of_given
+from labelsieve.results.label_score import geometric_mean, label_score, remember
 
-# Prototypes that favour class 0 three to one for the first sample, and class 1 evenly for the second.
-SCORES = torch.tensor([[1.0986123, 0.0], [0.0, 0.0]])
-LEARNERS: Any = [
-    SimpleNamespace(mean=torch.zeros(1), judge=SimpleNamespace(classify=lambda features: SCORES[: len(features)]))
-    for _ in range(2)
-]
+# Prototypes that give three quarters to class 0 for the first sample, and a half to class 1 for the second.
+BY_PROTOTYPES = torch.tensor([0.75, 0.5])
 
 
-def last_epoch(by_prototype: bool = True, first: float = 0.8) -> Epoch:
+def last_verdict(by_prototype: bool = True, first: float = 0.8) -> Verdict:
     """Two samples, labels 0 and 1; the networks give `first` to the first label and 0.1 to the second."""
-    probs = torch.tensor([[first, 0.2], [0.9, 0.1]])
-    seen = tuple(Evidence(torch.tensor([0, 1]), torch.zeros(2), probs, torch.zeros(2, 1)) for _ in range(2))
-    chances = (torch.tensor([0.6, 0.4]),) * 2
-    return Epoch(6, "final", (), seen, chances, chances if by_prototype else ())
+    own: tuple[Tensor, ...] = (together([torch.tensor([first, 0.1])] * 2),)
+    opinions = {"loss": (torch.tensor([0.6, 0.4]),) * 2} | ({"prototype": (BY_PROTOTYPES,) * 2} if by_prototype else {})
+    return Verdict((), opinions, dict.fromkeys(opinions, 0.5), (), own + ((BY_PROTOTYPES,) if by_prototype else ()))
 
 
 def test_networks_and_prototypes_have_equal_say() -> None:
     history = ScoreHistory(2, 1)
-    remember_division(history, last_epoch(), LEARNERS)
+    remember(history, Epoch(6, "final", (), last_verdict()))
     assert history.recent[0].tolist() == pytest.approx([(0.8 * 0.75) ** 0.5, (0.1 * 0.5) ** 0.5], abs=1e-3)
     assert history.first is not None and history.first.tolist() == pytest.approx([0.75, 0.5], abs=1e-3)
 
 
 def test_without_prototypes_the_networks_speak_alone() -> None:
     history = ScoreHistory(2, 1)
-    remember_division(history, last_epoch(by_prototype=False), LEARNERS)
+    remember(history, Epoch(6, "final", (), last_verdict(by_prototype=False)))
     assert history.recent[0].tolist() == pytest.approx([0.8, 0.1], abs=1e-3) and history.first is None
 
 
@@ -45,13 +39,13 @@ def test_what_prototypes_said_first_counts_once_it_is_long_ago() -> None:
     history = ScoreHistory(1, 1)
     for division in range(RECENT):
         history.remember(torch.tensor([0.8]), torch.tensor([0.1 if division == 0 else 0.9]))
-    assert label_score(last_epoch(), LEARNERS, history).tolist() == pytest.approx([0.8], abs=1e-3)
+    assert label_score(last_verdict(), history).tolist() == pytest.approx([0.8], abs=1e-3)
     history.remember(torch.tensor([0.8]), torch.tensor([0.9]))
     again = ScoreHistory(1, 1)
     again.load_state_dict(history.state_dict())
     expected = scipy.stats.gmean([0.8, 0.8, 0.1])
     for each in (history, again):
-        assert label_score(last_epoch(), LEARNERS, each).tolist() == pytest.approx([expected], abs=1e-3)
+        assert label_score(last_verdict(), each).tolist() == pytest.approx([expected], abs=1e-3)
 
 
 def test_the_geometric_mean_of_the_latest_divisions() -> None:
@@ -60,7 +54,7 @@ def test_the_geometric_mean_of_the_latest_divisions() -> None:
         history.remember(torch.tensor([value, 0.5, 0.0]))
     assert len(history.recent) == RECENT == 5
     expected = scipy.stats.gmean([0.1, 0.2, 0.4, 0.8, 1.0])
-    assert label_score(last_epoch(), LEARNERS, history).tolist() == pytest.approx([expected, 0.5, 0], abs=1e-3)
+    assert label_score(last_verdict(), history).tolist() == pytest.approx([expected, 0.5, 0], abs=1e-3)
 
 
 def test_one_firm_doubt_counts_for_more_than_two_halves() -> None:
@@ -70,12 +64,12 @@ def test_one_firm_doubt_counts_for_more_than_two_halves() -> None:
 
 def test_without_a_history_the_latest_division_speaks() -> None:
     """A run taken up from a slim checkpoint has none."""
-    found = label_score(last_epoch(), LEARNERS, ScoreHistory(2, 1))
+    found = label_score(last_verdict(), ScoreHistory(2, 1))
     assert found.tolist() == pytest.approx([0.6**0.5, 0.05**0.5], abs=1e-3)
 
 
 def test_shares_that_are_no_numbers_count_as_none() -> None:
-    found = geometric_mean(shares_of_given(last_epoch(first=float("nan")), LEARNERS))
+    found = geometric_mean(torch.stack(last_verdict(first=float("nan")).beliefs))
     assert found[0] < 0.01 and found[1] == pytest.approx(0.05**0.5, abs=1e-3)
 
 

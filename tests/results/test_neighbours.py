@@ -4,12 +4,12 @@ import numpy as np
 import torch
 
 from labelsieve.issues.table import LabelIssues, rank
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.results.neighbours import NEAREST, neighbours
 
 
-def made() -> tuple[Epoch, np.ndarray, np.ndarray, np.ndarray]:
+def made() -> tuple[Verdict, np.ndarray, np.ndarray, np.ndarray]:
     """40 samples of 2 classes in a plane, the first three labelled wrongly; all scores under 0.5."""
     g = torch.Generator().manual_seed(0)
     true = torch.arange(40) % 2
@@ -18,7 +18,7 @@ def made() -> tuple[Epoch, np.ndarray, np.ndarray, np.ndarray]:
     features = torch.nn.functional.one_hot(true, 2).float() + 0.3 * torch.rand(40, 2, generator=g)
     seen = Evidence(given, torch.zeros(40), torch.full((40, 2), 0.5), features)
     score = np.where(true.numpy() == given.numpy(), 0.3 + 0.1 * torch.rand(40, generator=g).numpy(), 0.1)
-    return Epoch(5, "final", (), (seen, seen)), given.numpy(), true.numpy(), score
+    return Verdict((seen, seen), {}, {}, (), ()), given.numpy(), true.numpy(), score
 
 
 def listed(given: np.ndarray, predicted: np.ndarray, score: np.ndarray) -> LabelIssues:
@@ -26,11 +26,11 @@ def listed(given: np.ndarray, predicted: np.ndarray, score: np.ndarray) -> Label
 
 
 def test_neighbours_are_the_nearest_of_the_surer_half() -> None:
-    epoch, given, predicted, score = made()
+    verdict, given, predicted, score = made()
     issues = listed(given, predicted, score)
-    found = neighbours(epoch, issues)
+    found = neighbours(verdict, issues)
     assert found["of"].tolist() == [0, 1, 2]
-    v = epoch.seen[0].features.double().numpy()
+    v = verdict.seen[0].features.double().numpy()
     v /= np.linalg.norm(v, axis=1, keepdims=True)
     for place, sample in enumerate((0, 1, 2)):
         for name, label in (("given", given[sample]), ("suggested", predicted[sample])):
@@ -41,8 +41,8 @@ def test_neighbours_are_the_nearest_of_the_surer_half() -> None:
 
 
 def test_a_class_without_clean_samples_has_no_neighbours() -> None:
-    epoch, given, predicted, score = made()
+    verdict, given, predicted, score = made()
     predicted = np.where(given == 1, 0, predicted)  # nothing labelled 1 is confirmed
     issues = listed(given, predicted, score)
-    found = neighbours(epoch, issues)
+    found = neighbours(verdict, issues)
     assert (found["given"][given[found["of"]] == 1] == -1).all() and len(found["of"]) > 3

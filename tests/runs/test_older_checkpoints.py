@@ -1,5 +1,6 @@
-"""Whether mixing has begun is told by the phases of past epochs, whatever version wrote the checkpoint."""
+"""Checkpoints of earlier versions: the same state, wherever they kept it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,16 @@ def test_whether_mixing_has_begun_is_told_by_the_phases_of_past_epochs(tmp_path:
         pass
     (state,) = run.folder.path.glob("checkpoint/*/state.safetensors")
     tensors = load_file(state)
-    assert not any("has_mixed" in name for name in tensors)
+    assert bool(tensors["method.mixed"]) is mixed
     again = resume(run.folder.path)
-    assert [learner.has_mixed for learner in again.parts.learners] == [mixed, mixed]
-    # Some versions wrote it down, too.
-    save_file(tensors | {f"learner{k}.has_mixed": torch.tensor(mixed) for k in (0, 1)}, state)
-    again = resume(run.folder.path)
-    assert [learner.has_mixed for learner in again.parts.learners] == [mixed, mixed]
+    assert again.parts.method.has_mixed is mixed
+    # Once a network's cleaners stood beside its weights, and the phases said the rest.
+    older = {re.sub(r"^method\.(teacher|judge)(\d)\.", r"learner\2.\1.", name): value for name, value in tensors.items()}
+    del older["method.mixed"]
+    save_file(older, state)
+    same = resume(run.folder.path)
+    assert same.parts.method.has_mixed is mixed
+    state_dict = again.parts.method.state_dict()
+    assert all(torch.equal(value, state_dict[name]) for name, value in same.parts.method.state_dict().items())
+    for one, other in zip(again.parts.method.nets, same.parts.method.nets):
+        assert all(torch.equal(value, one.state_dict()[name]) for name, value in other.state_dict().items())

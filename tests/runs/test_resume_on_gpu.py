@@ -28,7 +28,7 @@ def trained(path: Path, settings: list[str], stop_after: int | None) -> Run:
 
 def apart(one: Run, other: Run) -> float:
     """The largest difference between any two numbers of the states."""
-    pairs = [(a.state_dict(), b.state_dict()) for a, b in zip(one.parts.learners, other.parts.learners)]
+    pairs = [(a.state_dict(), b.state_dict()) for a, b in zip(one.parts.method.nets, other.parts.method.nets)]
     return max(float((a[key].double() - b[key].double()).abs().max()) for a, b in pairs for key in a)
 
 

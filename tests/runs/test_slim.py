@@ -11,9 +11,8 @@ from data.pictures.made_websets import clothing1m
 from labelsieve.config.resolve import refuse_run
 from labelsieve.data.pictures.walking import is_run
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.methods.learner import Learner
-from labelsieve.methods.parts.cleaners import MixtureCleaner, PrototypeCleaner
-from labelsieve.methods.recipe import Recipe
+from labelsieve.methods.net import Net, scale
+from labelsieve.methods.parts.cleaners import PrototypeCleaner
 from labelsieve.nets import build
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checkpoint import Checkpoint, pack
@@ -29,15 +28,15 @@ MIB = 2**20
 
 def test_two_large_networks_after_a_long_run_fit_the_promise(tmp_path: Path) -> None:
     """Two PreAct-ResNet-18 for 100 classes, five remembered passes over 50,000 samples each: 16 MiB a file, 64 MiB in all."""
-    tables = {}
+    tables: dict[str, dict[str, torch.Tensor]] = {"method": {}}
     for number in (0, 1):
         judge = PrototypeCleaner(memory=5)
         judge._start(512, 100, torch.device("cpu"))
         judge.past_ = torch.rand(5, 50_000)
-        learner = Learner(
-            number, build("preact-resnet18", 3, 100, 0), Recipe(2, 1, 1), (0.5,) * 3, (0.2,) * 3, MixtureCleaner(), judge
-        )
-        tables[f"learner{number}"] = learner.state_dict() | {"teacher.past": torch.rand(5, 50_000, dtype=torch.float64)}
+        net = Net(number, build("preact-resnet18", 3, 100, 0), *(scale(each, 3, "cpu") for each in ((0.5,) * 3, (0.2,) * 3)))
+        past = {f"teacher{number}.past": torch.rand(5, 50_000, dtype=torch.float64)}
+        tables[f"learner{number}"] = net.state_dict()
+        tables["method"] |= past | {f"judge{number}.{name}": value for name, value in judge.state_dict().items()}
     metrics = [{"epoch": epoch, "phase": "prototypes", "loss": {"mixed": [0.123456789] * 100}} for epoch in range(450)]
     checkpoint.save_slim(tmp_path, Checkpoint(450, pack(tables), {"metrics": metrics}))
     sizes = [file.stat().st_size for file in tmp_path.glob("epoch-*/*")]
@@ -163,7 +162,7 @@ def test_what_ruins_the_first_epoch_from_one_is_told(tmp_path: Path, source: str
     stopped_with_a_slim_one_alone(path, tiny_config(source, training__epochs=4, output__slim_checkpoint=True))
     run = resume(path)
     with torch.no_grad():
-        next(run.parts.learners[0].network.parameters()).fill_(torch.nan)
+        next(run.parts.method.nets[0].network.parameters()).fill_(torch.nan)
     with pytest.raises(ToolError, match=r"network 1 is not finite at epoch 3.*The checkpoint of epoch 2 is kept"):
         for _ in each_epoch(run):
             pass
@@ -174,4 +173,5 @@ def test_what_users_call_momentum_is_kept(owner: str) -> None:
     """A network of one's own may have a momentum encoder."""
     kept = {f"learner0.{owner}.momentum.0": torch.ones(2), f"learner0.{owner}.momentum.fc.weight": torch.ones(2)}
     ours = {f"learner0.{mine}.momentum.12": torch.ones(2) for mine in ("optimiser", "judge")}
+    ours["method.judge1.momentum.0"] = torch.ones(2)
     assert slim(kept | ours).keys() == kept.keys()

@@ -13,30 +13,30 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from labelsieve.errors import ToolError
-from labelsieve.methods import algorithm
-from labelsieve.methods.learner import Learner
-from labelsieve.methods.parts import diagnostics
+from labelsieve.methods import dividemix, epochs
+from labelsieve.methods.contract import Phase
+from labelsieve.methods.epochs import Trained
 from labelsieve.runs import checkpoint
-from labelsieve.train.loop import _has_finite_weights, each_epoch
+from labelsieve.train.loop import _not_finite, each_epoch
 from labelsieve.train.start import resume, start
 from runs.tiny import contents, tiny_config, to_the_end, whole
 
 
-def poisoned(train: Callable[..., Tensor], epoch: int) -> Callable[..., Tensor]:
-    """Training of the first network whose second step of one epoch has no finite loss."""
+def poisoned(run: Callable[..., Trained], epoch: int) -> Callable[..., Trained]:
+    """Running of phases, where the second mixed step of the first network has no finite loss in one epoch."""
 
-    def step(learner: Learner, *arguments: object) -> Tensor:
-        terms = train(learner, *arguments)
-        if learner.number == 0 and arguments[4] == epoch:
-            terms[1] = torch.nan
-        return terms
+    def poison(phase: Phase, engine: object, seed: int, at: int, turn: int = 0) -> Trained:
+        left = run(phase, engine, seed, at, turn)
+        if phase.nets[0].number == 0 and at == epoch:
+            left.values[1] = torch.nan
+        return left
 
-    return step
+    return poison
 
 
 def test_weights_are_looked_at_once_for_all_of_them(tmp_path: Path, source: str) -> None:
     """A device waits at each look, and a network has hundreds of tensors. One that is no number is found wherever it is."""
-    learner = start(tmp_path / "run", tiny_config(source)).parts.learners[0]
+    method = start(tmp_path / "run", tiny_config(source)).parts.method
     looks: list[object] = []
 
     class Counted(TorchFunctionMode):
@@ -45,15 +45,17 @@ def test_weights_are_looked_at_once_for_all_of_them(tmp_path: Path, source: str)
             return func(*args, **(kwargs or {}))
 
     with Counted():
-        assert _has_finite_weights(learner)
-    assert len(looks) == 1
-    for tensor in (learner.network.classifier.weight, learner.network.classifier.bias):
+        assert _not_finite(method) is None
+    assert len(looks) == len(method.nets)
+    for number, tensor in (
+        (r, method.nets[r].network.get_parameter(f"classifier.{name}")) for r in (0, 1) for name in ("weight", "bias")
+    ):
         with torch.no_grad():
             before = tensor.flatten()[-1].clone()
             tensor.view(-1)[-1] = torch.inf
-            assert not _has_finite_weights(learner)
+            assert _not_finite(method) == number
             tensor.view(-1)[-1] = before
-    assert _has_finite_weights(learner)
+    assert _not_finite(method) is None
 
 
 def test_a_loss_that_is_no_number_names_epoch_and_step_and_keeps_the_checkpoint(
@@ -61,7 +63,7 @@ def test_a_loss_that_is_no_number_names_epoch_and_step_and_keeps_the_checkpoint(
 ) -> None:
     run = start(tmp_path / "run", tiny_config(source))
     with monkeypatch.context() as patch:
-        patch.setattr(algorithm, "train", poisoned(algorithm.train, 1))
+        patch.setattr(epochs, "run", poisoned(epochs.run, 1))
         with pytest.raises(
             ToolError, match=r"network 1 is not finite at epoch 2, step 2 of [23].*epoch 1 is kept.*training\.lr=0\.005"
         ):
@@ -83,7 +85,7 @@ def test_weights_ruined_by_the_last_step_are_not_saved(tmp_path: Path, source: s
     run = start(tmp_path / "run", tiny_config(source))
     steps = each_epoch(run)
     next(steps)
-    next(run.parts.learners[1].network.parameters()).data[0] = torch.inf
+    next(run.parts.method.nets[1].network.parameters()).data[0] = torch.inf
     before = contents_of_checkpoint(tmp_path / "run")
     with pytest.raises(ToolError, match=r"not finite (at|after) epoch 2, step .*epoch 1 is kept"):
         next(steps)
@@ -98,7 +100,7 @@ def contents_of_checkpoint(path: Path) -> dict[str, bytes]:
 def test_a_collapsed_partition_is_said_once_recorded_and_does_not_stop(
     tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnostics, "collapse", lambda *_: "almost nothing counts as clean")
+    monkeypatch.setattr(dividemix, "collapse", lambda *_: "almost nothing counts as clean")
     run = start(tmp_path / "run", tiny_config(source, training__epochs=4))
     said = [note for step in each_epoch(run) for note in step.new_notes if "collapsed" in note]
     assert run.done and len(said) == len(set(said)) == 2  # once for each network
@@ -108,7 +110,7 @@ def test_a_collapsed_partition_is_said_once_recorded_and_does_not_stop(
 
 
 def test_what_was_said_before_a_stop_is_not_said_again(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnostics, "collapse", lambda *_: "almost everything counts as clean")
+    monkeypatch.setattr(dividemix, "collapse", lambda *_: "almost everything counts as clean")
     run = start(tmp_path / "run", tiny_config(source, training__epochs=3))
     assert any(step.new_notes for step in each_epoch(run, stop=lambda: run.epoch == 2))
     again = [note for step in each_epoch(resume(tmp_path / "run")) for note in step.new_notes]

@@ -67,7 +67,7 @@ def test_the_kept_model_is_the_chosen_epochs_not_the_last(tmp_path: Path) -> Non
     run = start(tmp_path / "run", config_for(source, training__epochs=3))
     states = []
     for _ in each_epoch(run):
-        states.append({k: v.clone() for k, v in run.parts.learners[0].network.state_dict().items()})
+        states.append({k: v.clone() for k, v in run.parts.method.nets[0].network.state_dict().items()})
     assert run.chosen is not None
     kept = load_file(tmp_path / "run" / "model.safetensors")
     chosen, last = states[run.chosen.epoch - 1], states[-1]
@@ -92,7 +92,7 @@ def test_webvision_measures_two_test_sets(tmp_path: Path) -> None:
     root = webvision(tmp_path / "data", classes=24, train=96, held=24)
     imagenet_folders(root / "ilsvrc12", folders=24, each=1)
     run = whole(tmp_path / "run", config_for(f"webvision:{root}", training__epochs=2))
-    assert run.config.cleaner == "cpc-awr" and not run.parts.recipe.strong_views
+    assert run.config.cleaner == "cpc-awr" and not run.parts.method.mixes_strong
     line = records(tmp_path / "run")[0]
     for found in (line["accuracy"], line["also"]["ilsvrc12"]):
         assert 0 <= found["both"] <= found["both_top5"] <= 100

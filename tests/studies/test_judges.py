@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.parts.prototypes import PrototypeCleaner
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import start
@@ -31,7 +31,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, list[Epoch
 
     for _ in each_epoch(run, watch=watch):
         pass
-    return study, [epoch for epoch in epochs if epoch.seen]
+    return study, [epoch for epoch in epochs if epoch.verdict is not None]
 
 
 def by_sklearn(study: Study, scores: torch.Tensor) -> float:
@@ -80,15 +80,17 @@ def test_a_judge_is_taught_by_the_mixture_that_it_names(
     name: str, own: bool, strict: float | None, studied: tuple[Study, list[Epoch]]
 ) -> None:
     study, epochs = studied
-    threshold = strict or study.run.parts.recipe.mixture_threshold
+    threshold = strict or study.run.parts.method.c.mixture_threshold
     batch = study.run.config.training.batch
     judges = [PrototypeCleaner(dim=16, lr=study.run.config.training.lr, batch=batch, seed=100 + r) for r in (0, 1)]
     tenths = [row["tenth"] for row in study.rows if row["judge"] == name]
     for epoch, said, tenth in zip(epochs, told(study, name), tenths):
         first = []
         for r, judge in enumerate(judges):
-            judge.learn(epoch.seen[r], epoch.by_loss[r if own else 1 - r] > threshold)
-            scores = judge.judge(epoch.seen[r])
+            assert epoch.verdict is not None
+            seen, by_loss = epoch.verdict.seen[r], epoch.verdict.opinions["loss"]
+            judge.learn(seen, by_loss[r if own else 1 - r] > threshold)
+            scores = judge.judge(seen)
             assert said[r] == pytest.approx(by_sklearn(study, scores))
             first.append(study.right[scores.argsort(descending=True)[:50]].double().mean())
         assert tenth == pytest.approx(np.mean(first))
@@ -105,7 +107,7 @@ def test_the_study_has_no_say_in_the_training(studied: tuple[Study, list[Epoch]]
     alone = start(tmp_path / "run", resolve("digits", options=OPTIONS, settings=SETTINGS))
     for _ in each_epoch(alone):
         pass
-    for one, other in zip(alone.parts.learners, studied[0].run.parts.learners):
+    for one, other in zip(alone.parts.method.nets, studied[0].run.parts.method.nets):
         state, same = one.state_dict(), other.state_dict()
         assert state.keys() == same.keys() and all(torch.equal(value, same[key]) for key, value in state.items())
 

@@ -54,7 +54,7 @@ def test_a_view_is_a_crop_of_the_padded_picture(side: int, pad: int, loop: Plain
 def test_a_run_of_the_same_settings_goes_the_same_way(loop: PlainLoop, tmp_path: Path) -> None:
     """Far from exactly: other weights, draws and orders. But both find the wrong labels, and gain by it."""
     plain = list(loop.epochs(7))
-    assert loop.optimisers[0].param_groups[0]["lr"] == pytest.approx(loop.recipe.lr / 10)
+    assert loop.optimisers[0].param_groups[0]["lr"] == pytest.approx(loop.training.lr / 10)
     ours = [step.record for step in each_epoch(start(tmp_path / "run", loop.config))][:-1]
     assert [row["epoch"] for row in plain] == [record["epoch"] for record in ours] == [*range(1, 8)]
     assert all("auc" not in row for row in plain[:3]) and all(row["auc"] > 0.8 for row in plain[4:])

@@ -1,8 +1,6 @@
 """The study of scores: a trail holds every epoch, is trained once, and is ranked as by hand."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +8,10 @@ import scipy.stats
 import torch
 
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.methods.algorithm import Epoch
-from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.contract import Verdict
+from labelsieve.methods.epochs import Epoch
 from labelsieve.results.history import ScoreHistory
-from labelsieve.results.label_score import label_score, remember_division
+from labelsieve.results.label_score import label_score, remember
 from runs.tiny import SETTINGS, arrays_file
 from studies.scores_study import CHOSEN, Trail, candidates, judged, trained
 
@@ -53,18 +51,13 @@ def test_candidates_see_what_they_name() -> None:
 def test_the_chosen_candidate_is_what_a_run_writes() -> None:
     """The same numbers, once from a trail and once from what a run keeps (in half precision)."""
     trail = made_trail()
-    score = torch.tensor([[2.1972246, 0.0]]).expand(3, 2)  # nine to one for class 0, as the trail's prototypes say
-    learners: Any = [
-        SimpleNamespace(mean=torch.zeros(1), judge=SimpleNamespace(classify=lambda features: score)) for _ in range(2)
-    ]
     history = ScoreHistory(3, 1)
-    labels, probs = torch.zeros(3, dtype=torch.long), torch.full((3, 2), 0.9)
-    seen = tuple(Evidence(labels, torch.zeros(3), probs, torch.zeros(3, 1)) for _ in range(2))
     for epoch in range(1, 4):
-        by_loss, by_prototype = (tuple(torch.from_numpy(table[epoch])) for table in (trail.by_loss, trail.by_prototype))
-        last = Epoch(epoch, "final", (), seen, by_loss, by_prototype)
-        remember_division(history, last, learners)
-    assert label_score(last, learners, history).tolist() == pytest.approx(candidates(trail)[CHOSEN].tolist(), abs=1e-3)
+        opinions = {name: tuple(torch.from_numpy(getattr(trail, f"by_{name}")[epoch])) for name in ("loss", "prototype")}
+        beliefs = tuple(torch.from_numpy(table[epoch].mean(0)) for table in (trail.share, trail.prototype_share))
+        last = Verdict((), opinions, dict.fromkeys(opinions, 0.5), (), beliefs)
+        remember(history, Epoch(epoch, "final", (), last))
+    assert label_score(last, history).tolist() == pytest.approx(candidates(trail)[CHOSEN].tolist(), abs=1e-3)
 
 
 def test_a_trail_can_be_cut_short() -> None:

@@ -14,33 +14,33 @@ from runs.tiny import tiny_config
 
 
 def test_the_first_of_the_best_epochs_on_validation_is_kept_as_it_was_then(tmp_path: Path, source: str) -> None:
-    learners = start(tmp_path / "run", tiny_config(source)).parts.learners
+    method = start(tmp_path / "run", tiny_config(source)).parts.method
     best: Chosen | None = None
     for epoch, accuracy in enumerate((50.0, 60.0, 60.0, 40.0), 1):
         with torch.no_grad():
-            for learner in learners:
-                learner.network.get_parameter("classifier.bias").fill_(epoch)
-        best = better(best, {"epoch": epoch, "validation": {"first": 99.0 - epoch, "both": accuracy}}, learners)
+            for net in method.nets:
+                net.network.get_parameter("classifier.bias").fill_(epoch)
+        best = better(best, {"epoch": epoch, "validation": {"first": 99.0 - epoch, "both": accuracy}}, method)
     assert best is not None and best.facts() == {"epoch": 2, "accuracy": 60.0}
     assert {float(best.tensors[f"{r}.network.classifier.bias"].unique()) for r in (0, 1)} == {2.0}
-    assert better(best, {"epoch": 5}, learners) is best
-    assert better(None, {"epoch": 5}, learners) is None
+    assert better(best, {"epoch": 5}, method) is best
+    assert better(None, {"epoch": 5}, method) is None
 
 
 def test_every_test_set_meets_the_chosen_networks_and_not_the_last_ones(tmp_path: Path, source: str) -> None:
     """Chosen ones that say class 1 whatever they see are right as often as it is there; validation is no test set."""
     run = start(tmp_path / "run", tiny_config(source))
-    learners, rows, cpu = run.parts.learners, run.rows, torch.device("cpu")
-    tensors = {name: value.clone() for name, value in model_tensors(learners).items()}
+    method, rows, cpu = run.parts.method, run.rows, torch.device("cpu")
+    tensors = {name: value.clone() for name, value in model_tensors(method).items()}
     for r in (0, 1):
         tensors[f"{r}.network.classifier.bias"][1] = 1e6
     chosen, pictures = Chosen(3, 70.0, tensors), rows.data.images[:8]
     test, more = (Held(pictures, torch.tensor([1] * right + [0] * (8 - right))) for right in (2, 6))
     rows = replace(rows, test=test, val=test, collection=replace(rows.collection, also={"more": more}))
-    record = choice.tested(chosen, run.config, rows, learners, cpu)
+    record = choice.tested(chosen, run.config, rows, method, cpu)
     assert "accuracy" not in record and (record["chosen_epoch"], record["chosen_validation"]) == (3, 70.0)
     assert record["also"]["more"]["both"] == 75.0
-    apart = choice.tested(chosen, run.config, replace(rows, val=more), learners, cpu)
+    apart = choice.tested(chosen, run.config, replace(rows, val=more), method, cpu)
     assert apart["accuracy"]["both"] == 25.0
     none = replace(rows, test=None, collection=replace(rows.collection, also={}))
-    assert choice.tested(chosen, run.config, none, learners, cpu) == {"chosen_epoch": 3, "chosen_validation": 70.0}
+    assert choice.tested(chosen, run.config, none, method, cpu) == {"chosen_epoch": 3, "chosen_validation": 70.0}

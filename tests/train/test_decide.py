@@ -10,6 +10,7 @@ from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import override
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_clean_for, mixed_epochs_for
 from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.train.build import training_for
 from labelsieve.train.decide import Decision, decide, decided, lambda_by, left_open
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import resume, start
@@ -47,8 +48,8 @@ def test_ones_own_data_take_epochs_and_all_that_hangs_on_them_from_the_noise(tmp
     assert config.training.epochs is None and left_open(config)
     few, many = (decide(config, [evidence(wrong)]) for wrong in (0.1, 0.4))
     assert (few.epochs, many.epochs) == (34, 54) and "34 epochs" in few.words()
-    recipe = decided(config, many)
-    assert (recipe.epochs, recipe.lr_drop_epoch, recipe.prototype_warmup, recipe.lambda_u) == (54, 27, 3, 0)
+    training, own = training_for(config, many.epochs), decided(config, many)
+    assert (training.epochs, training.lr_drop_epoch, own.prototype_warmup, own.lambda_u) == (54, 27, 3, 0)
     given = override(config, {"training.epochs": 9, "training.lambda_u": 7})
     assert decide(given, [evidence(0.4)]).epochs == 9 and decided(given, decide(given, [evidence(0.4)])).lambda_u == 7
 
@@ -116,4 +117,5 @@ def test_a_run_taken_up_goes_on_to_the_epochs_that_were_decided(tmp_path: Path) 
     assert last.epochs == run.decision.epochs == 1 + mixed_epochs_for(run.decision.estimate.share)
     again = resume(run.folder.path)
     assert again.config.training.epochs is None
-    assert again.parts.recipe == run.parts.recipe and again.parts.recipe.epochs == run.decision.epochs
+    assert again.parts.method.training == run.parts.method.training and again.parts.method.c == run.parts.method.c
+    assert again.parts.method.training.epochs == run.decision.epochs

@@ -29,17 +29,17 @@ from labelsieve.api.taken_up import run_in
 from labelsieve.api.verbose import shown
 from labelsieve.config.presets import Settings, own, vectors
 from labelsieve.config.schema import Config, full_key, override
-from labelsieve.config.validate import unheeded, validate
+from labelsieve.config.validate import cleaner_of, unheeded, validate
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.errors import ToolError
 from labelsieve.issues.table import LabelIssues
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.contract import Verdict
+from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.parts.estimate import flag_limit
 from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.nets import lent
 from labelsieve.predict.model import Model, built
-from labelsieve.results.evidence import mean_probs
 from labelsieve.results.outcome import label_issues, model_facts, model_tensors
 from labelsieve.runs.rows import Rows
 from labelsieve.train.in_memory import cautions_of
@@ -205,18 +205,18 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             run = start(None, config, rows=rows)
         else:
             run = run_in(Path(self.run_dir), config, rows, any_seed=self.random_state is None)
-        parts, epoch, history = run.parts, self._last_epoch(run), run.history
-        facts = model_facts(config, parts.learners, rows.collection)
-        self.model_: Model = built(facts, model_tensors(parts.learners), choose_device(str(self.device)))
-        limit = flag_limit(parts.witnesses(epoch.seen))
-        ranked = label_issues(epoch, rows.data, parts.recipe, parts.learners, history, None, parts.pinned, limit, parts.held)
-        self.cautions_ = cautions_of(config, run.metrics, run.decision, epoch, ranked, limit, parts.held)
-        self.issues_ = self._issues(epoch, ranked, ids, parts.held)
+        verdict, method, held = self._trained(run), run.parts.method, run.parts.held
+        facts = model_facts(config, method, rows.collection)
+        self.model_: Model = built(facts, model_tensors(method), choose_device(str(self.device)))
+        limit = flag_limit(run.parts.witnesses(verdict.seen))
+        ranked = label_issues(verdict, rows.data, method, run.history, None, limit, held)
+        self.cautions_ = cautions_of(config, run.metrics, run.decision, verdict, ranked, limit, held)
+        self.issues_ = self._issues(verdict, ranked, ids, held)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
 
-    def _last_epoch(self, run: Run) -> Epoch:
-        """Train the run to its end; the epoch that comes back judges all labels."""
+    def _trained(self, run: Run) -> Verdict:
+        """Train the run to its end; the verdict is on all labels."""
         epochs: list[Epoch] = []
         # Closed at once: a notebook keeps an interrupted call's frames, and with them the lock on the run.
         with closing(each_epoch(run, watch=epochs.append)) as steps:  # type: ignore[type-var]
@@ -224,12 +224,13 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
                 del epochs[:-1]
                 if self.verbose:
                     shown(step.record, step.epochs)
-        return epochs[-1]
+        verdict = epochs[-1].verdict
+        assert verdict is not None
+        return verdict
 
-    def _issues(self, epoch: Epoch, ranked: LabelIssues, ids: NDArray[Any], held: HeldOut | None) -> IssueTable:
+    def _issues(self, verdict: Verdict, ranked: LabelIssues, ids: NDArray[Any], held: HeldOut | None) -> IssueTable:
         """The same ranking as a run's issues.csv."""
-        by_loss = torch.stack(epoch.by_loss).cpu().numpy()
-        chances = torch.stack(epoch.by_prototype).cpu().numpy() if epoch.by_prototype else by_loss
+        first = torch.stack(next(iter(verdict.opinions.values()))).cpu().numpy()
         return IssueTable(
             id=ids,
             given_label=self.classes_[ranked.given],
@@ -237,9 +238,9 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             label_score=ranked.score.astype(np.float64),
             is_label_issue=ranked.is_issue,
             order=ranked.order,
-            probs=mean_probs(epoch) if held is None else held.probs.numpy(),
-            clean_by_loss=by_loss.mean(0),
-            clean_by_prototype=chances.mean(0),
+            probs=verdict.shares.numpy() if held is None else held.probs.numpy(),
+            clean_by_loss=first.mean(0),
+            clean_by_prototype=verdict.chance.cpu().numpy(),
             classes=self.classes_,
             cautions=self.cautions_,
         )
@@ -261,7 +262,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             "device": str(self.device),
             "seed": seed,
             "data.source": MEMORY,
-            "cleaner": "gmm-agn" if self.cleaner is None and self.method != "cpc" else self.cleaner,
+            "cleaner": cleaner_of(self.method) if self.cleaner is None else self.cleaner,
         }
         given = start | {key: value for key, value in told.items() if value is not None} | dict(self.settings or {})
         config = override(Config(), {key: v.item() if isinstance(v, np.generic) else v for key, v in given.items()})

@@ -27,13 +27,13 @@ from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.config.schema import Config, override
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
-from labelsieve.methods.algorithm import Epoch, divide
+from labelsieve.methods.contract import Verdict
+from labelsieve.methods.epochs import FINAL, Epoch, learn
 from labelsieve.methods.parts.estimate import flag_limit
-from labelsieve.methods.stages import warm_up
-from labelsieve.results.label_score import remember_division
+from labelsieve.results.label_score import remember
 from labelsieve.results.outcome import label_issues
 from labelsieve.runs.rows import Rows, rows_for
-from labelsieve.train.build import engine_for, learner_for, parts_for, recipe_for, views_of
+from labelsieve.train.build import engine_for, make_for, method_for, only, parts_for, views_of
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.start import settled, start
@@ -129,19 +129,18 @@ def out_of_sample(task: Task, rows: Rows) -> Tensor:
 
     wanted = {"method": "ce", "cleaner": "gmm-agn", "training.epochs": task.fold_epochs}
     config, _ = settled(override(task.config, wanted), rows)
-    parts = parts_for(config, rows)  # sets threads and device as a run does
-    recipe, data = recipe_for(config), rows.data
-    views = views_of(rows.collection, config.views)
+    device = parts_for(config, rows).engine.device  # sets threads and device as a run does
+    data, views, make = rows.data, views_of(rows.collection, config.views), make_for(config, rows.collection, device)
     probs = torch.zeros(len(data), len(data.classes))
     splits = StratifiedKFold(task.folds, shuffle=True, random_state=config.seed).split(np.zeros(len(data)), data.labels)
     for number, (taken, held) in enumerate(splits):
-        engine = engine_for(config, data.rows(torch.from_numpy(taken)), views, parts.engine.device)
-        learner = learner_for(config, rows.collection, recipe, number, parts.engine.device)
-        engine.adopt(learner)
-        for epoch in range(task.fold_epochs):
-            learner.set_lr(recipe.lr_at(epoch))
-            warm_up(learner, recipe, epoch, engine)
-        probs[held] = engine.predict(learner, engine.place(data.images[held])).logits.softmax(1).cpu()
+        fold = data.rows(torch.from_numpy(taken))
+        engine = engine_for(config, fold, views, device)
+        method = method_for(config, fold, only(make, number), device)
+        engine.adopt(method)
+        for _ in learn(method, engine, stop=task.fold_epochs):
+            pass
+        probs[held] = engine.predict(method.nets[0], engine.place(data.images[held])).logits.softmax(1).cpu()
     return probs
 
 
@@ -154,16 +153,15 @@ def by_labelsieve(task: Task) -> Ranking:
         wrong = wrong_labels(run.rows)
         watch = Watch(run.parts.engine.device)
         last = last_division(run, task.budget, watch.spent)
-        parts = run.parts
-        limit = flag_limit(parts.witnesses(last.seen))
-        issues = label_issues(last, run.rows.data, parts.recipe, parts.learners, run.history, None, limit=limit, held=parts.held)
+        limit = flag_limit(run.parts.witnesses(last.seen))
+        issues = label_issues(last, run.rows.data, run.parts.method, run.history, None, limit=limit, held=run.parts.held)
         place = np.empty(len(issues.order))
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
-        plain = torch.stack(last.by_prototype or last.by_loss).mean(0).cpu().numpy()
-        return watch.ranking({"label_score": place, "last chance": plain}, issues.is_issue, wrong, {"epochs": last.index})
+        plain = last.chance.cpu().numpy()
+        return watch.ranking({"label_score": place, "last chance": plain}, issues.is_issue, wrong, {"epochs": run.epoch})
 
 
-def last_division(run: Run, budget: float | None, clock: Callable[[], float]) -> Epoch:
+def last_division(run: Run, budget: float | None, clock: Callable[[], float]) -> Verdict:
     """Train to the end, or as far as fits into `budget` on the clock, and divide."""
     seen: list[Epoch] = []
     times = [clock()]
@@ -176,12 +174,12 @@ def last_division(run: Run, budget: float | None, clock: Callable[[], float]) ->
 
     for _ in each_epoch(run, stop=late, watch=lambda epoch: seen.append(epoch)):
         del seen[:-1]
-    if run.done:
-        return seen[-1]
-    parts = run.parts
-    last = Epoch(run.epoch, "final", (), *divide(parts.learners, parts.recipe, run.epoch, parts.engine, parts.pinned))
-    remember_division(run.history, last, parts.learners)
-    return last
+    if not run.done:
+        seen = [Epoch(run.epoch, FINAL, (), run.parts.method.verdict(run.parts.engine))]
+        remember(run.history, seen[0])
+    verdict = seen[-1].verdict
+    assert verdict is not None
+    return verdict
 
 
 class Watch:

@@ -100,11 +100,11 @@ def report(runs: dict[str, Run], summary: dict[str, dict[str, float | None]]) ->
     return DemoReport(
         title="labelsieve: the demo",
         lead=f"{len(data):,} handwritten digits, many labelled wrong on purpose, and two ways to train on them for "
-        f"{cpc.parts.recipe.epochs} epochs.",
+        f"{cpc.epoch} epochs.",
         rows=[_row(method, summary[method]) for method in METHODS],
         accuracy=[_accuracy_curve(NAMES[method], runs[method]) for method in METHODS],
         auc=_auc_curves(cpc),
-        warmup=cpc.parts.recipe.warmup,
+        warmup=cpc.parts.method.c.warmup,
         losses=found.losses,
         wrong=found.wrong,
         suspects=suspects,
@@ -150,6 +150,6 @@ def _settings(run: Run) -> dict[str, str]:
         "cleaner": config.cleaner,
         "batch": str(config.training.batch),
         "learning rate": f"{config.training.lr:g}",
-        "weight of the unlabelled loss": f"{run.parts.recipe.lambda_u:g}",
+        "weight of the unlabelled loss": f"{run.parts.method.c.lambda_u:g}",
         "seed": str(config.seed),
     }

@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 
-from labelsieve.benchmark.speed import Clock, device_words
+from labelsieve.benchmark.speed import Clock, device_words, dividing
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, NoisyData
-from labelsieve.methods.parts.mixmatch import mixing_shares
-from labelsieve.methods.stages import CHUNK, Division, train
-from labelsieve.methods.steps import mixed_step
+from labelsieve.methods.contract import Phase
+from labelsieve.methods.dividemix import Division
+from labelsieve.methods.epochs import CHUNK, inputs_of, run
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
 
@@ -80,40 +80,42 @@ def profile(config: Config, rows: Rows, steps: int, say: Callable[[str], None], 
     say(f"views: {views_ms:.1f} ms, fetching: {fetch_ms:.1f} ms a step")
     together_ms = _together_ms(parts, clock, steps, repeats)
     looked = torch.arange(min(len(rows.data), 16 * engine.eval_batch))
-    gather_s = clock.seconds(lambda: engine.gather(parts.learners[0], looked), repeats)
+    gather_s = clock.seconds(lambda: engine.evidence(parts.method.nets[0], looked), repeats)
     return Profile(device_words(parts), config.network, step_ms, views_ms, fetch_ms, together_ms, len(looked) / gather_s)
 
 
 def _views_s(parts: Parts, clock: Clock, pictures: torch.Tensor, repeats: int) -> float:
     """Seconds for all views of pictures that are on the device."""
-    kinds = (parts.engine.views.weak, parts.engine.views.strong)[: 1 + parts.recipe.strong_views]
+    kinds = (parts.engine.views.weak, parts.engine.views.strong)[: 1 + dividing(parts).mixes_strong]
     return clock.seconds(lambda: [make(pictures, torch.Generator()) for make in kinds], repeats)
 
 
 def _rows_of(parts: Parts, steps: int) -> torch.Tensor:
     """The rows of some steps as training asks for them: each step's pictures twice."""
     generator = torch.Generator().manual_seed(0)
-    x, u = torch.randint(len(parts.engine.given()), (2, steps, parts.recipe.batch), generator=generator)
+    x, u = torch.randint(len(parts.engine.labels), (2, steps, parts.method.training.batch), generator=generator)
     return torch.stack((x, x, u, u), 1).flatten()
 
 
 def _step_ms(parts: Parts, clock: Clock, steps: int, repeats: int) -> float:
-    recipe, engine, (learner, peer) = parts.recipe, parts.engine, parts.learners
-    learner.network.train()
-    peer.network.eval()
-    rows, generator = _rows_of(parts, 1), torch.Generator().manual_seed(0)
-    weak = engine.weak(rows, generator)
-    strong = engine.strong(rows, generator) if recipe.strong_views else weak
-    labels = engine.given()[engine.place(rows[: recipe.batch])]
-    drawn = (torch.ones(recipe.batch), torch.randperm(4 * recipe.batch), mixing_shares(1, recipe.beta, generator)[0])
-    inputs = (weak, strong, labels, *(engine.place(tensor) for tensor in drawn), engine.place(torch.tensor(recipe.lambda_u)))
-    step = engine.prepare(learner, mixed_step, learner, peer, recipe, parts.prior)
+    phase = _phase(parts, 1)
+    for net, peer in zip(phase.nets, phase.peers):
+        net.train()
+        peer.network.eval()
+    inputs = next(inputs_of(phase, slice(0, 1), parts.engine, (0, 1, 0, 0, 0)))
+    step = parts.engine.prepare(phase)
     return 1000 * clock.seconds(lambda: [step(*inputs) for _ in range(steps)], repeats) / steps
 
 
 def _together_ms(parts: Parts, clock: Clock, steps: int, repeats: int) -> float:
-    recipe, (learner, peer) = parts.recipe, parts.learners
-    rows = _rows_of(parts, steps).view(steps, 4, -1)[:, 1:3].flatten()  # x and u of each step, half of them clean
-    clean = torch.arange(len(rows)) % (2 * recipe.batch) < recipe.batch
+    return 1000 * clock.seconds(lambda: run(_phase(parts, steps), parts.engine, 0, 1), repeats) / steps
+
+
+def _phase(parts: Parts, steps: int) -> Phase:
+    """So many mixed steps of the first network, on rows of which half are clean."""
+    method = dividing(parts)
+    batch = method.training.batch
+    rows = _rows_of(parts, steps).view(steps, 4, -1)[:, 1:3].flatten()  # x and u of each step
+    clean = torch.arange(len(rows)) % (2 * batch) < batch
     division = Division(torch.ones(len(rows)), clean, rows)
-    return 1000 * clock.seconds(lambda: train(learner, peer, division, parts.prior, recipe, 1, parts.engine), repeats) / steps
+    return method.mixed(method.nets[0], method.nets[1], division, 1, parts.engine, "mixture")

@@ -19,11 +19,11 @@ from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, Held, NoisyData
 from labelsieve.engine.capture import Captured
 from labelsieve.engine.fast import FastEngine
-from labelsieve.methods.algorithm import Judged, divide, divided
-from labelsieve.methods.learner import Learner
-from labelsieve.methods.parts.momentum import descend
-from labelsieve.methods.stages import CHUNK, Division, train, warm_up
-from labelsieve.methods.steps import warm_up_step
+from labelsieve.errors import UsageError
+from labelsieve.methods.ce import plain_epoch
+from labelsieve.methods.dividemix import DivideMix, Division
+from labelsieve.methods.epochs import CHUNK, inputs_of, run
+from labelsieve.methods.net import Net
 from labelsieve.runs.environment import describe
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
@@ -89,11 +89,10 @@ def measure(
     began = time.perf_counter() if began is None else began
     parts = parts_for(config, rows)
     clock = Clock(parts.engine.device)
-    recipe = parts.recipe
-    shape = {"samples": len(rows.data), "labelled": labelled, "batch": recipe.batch}
+    method, training = dividing(parts), parts.method.training
+    shape = {"samples": len(rows.data), "labelled": labelled, "batch": training.batch}
     result = Bench(device_words(parts), shape | {"network": config.network, "picture": list(rows.data.shape)})
-    first_batch = parts.engine.weak(torch.arange(recipe.warmup_batch), torch.Generator())
-    _first_step(parts, first_batch)
+    _first_step(parts)
     clock.once(lambda: None)
     result.startup_s = time.perf_counter() - began
     say(f"first step after {result.startup_s:.1f} s")
@@ -103,12 +102,12 @@ def measure(
 
     division = Division(torch.ones(len(rows.data)), torch.arange(len(rows.data)) < labelled)
     jobs: dict[str, Callable[[], object]] = {
-        "warm-up epoch, both networks": lambda: [warm_up(each, recipe, 0, parts.engine) for each in parts.learners],
-        "gather evidence, both networks": lambda: [parts.engine.gather(each) for each in parts.learners],
+        "warm-up epoch, both networks": lambda: warm_up(parts),
+        "gather evidence, both networks": lambda: [parts.engine.evidence(net) for net in method.nets],
         "mixtures, both networks": _mixtures(parts),
         "stage 1, both networks": _stage_one(parts),
         "augmentation of an epoch, both networks": lambda: _views(parts, labelled),
-        "test evaluation, both networks": lambda: [parts.engine.predict(each, held_images(rows)) for each in parts.learners],
+        "test evaluation, both networks": lambda: [parts.engine.predict(net, held_images(rows)) for net in method.nets],
     }
     for name, job in jobs.items():
         result.parts_s[name] = clock.seconds(job, repeats)
@@ -123,76 +122,92 @@ def measure(
     return result
 
 
+def dividing(parts: Parts) -> DivideMix:
+    """The method, which must be one that divides labels: its epochs are what is timed."""
+    if not isinstance(parts.method, DivideMix):
+        raise UsageError(f'speed is measured of methods that divide labels, such as cpc, not of "{parts.method.name}"')
+    return parts.method
+
+
+def warm_up(parts: Parts, nets: slice = slice(None)) -> None:
+    """The first epoch of plain cross-entropy, of all networks or some."""
+    method = parts.method
+    for net in method.nets[nets]:
+        run(plain_epoch(method, net, 0, method.c.entropy_penalty), parts.engine, method.training.seed, 0)
+
+
 def epoch(parts: Parts, division: Division) -> None:
-    """What `learn` does in an epoch, with the partition's size fixed: also waiting for the one that was found."""
-    at = parts.recipe.warmup
-    divided(Judged(*divide(parts.learners, parts.recipe, at, parts.engine)), parts.recipe, at)
-    for learner, peer in (parts.learners, parts.learners[::-1]):
-        train(learner, peer, division, parts.prior, parts.recipe, at, parts.engine)
+    """What an epoch does after the warm-up, with the partition's size fixed: also waiting for the one that was found."""
+    method, at = dividing(parts), parts.method.c.warmup
+    method.divided(method.judge(at, parts.engine), method.deciding(at))
+    for net, peer in (method.nets, method.nets[::-1]):
+        run(method.mixed(net, peer, division, at, parts.engine, "mixture"), parts.engine, method.training.seed, at)
 
 
 def ceiling(parts: Parts, rows: Rows, clock: Clock, repeats: int) -> dict[str, float]:
     """Images/s of the network alone: trained at 4 batches, inferred at 6, bytes already on the device, of the side it sees."""
-    learner, size = parts.learners[0], parts.recipe.batch
+    net, size = parts.method.nets[0], parts.method.training.batch
     whole = rows.data.images[torch.arange(6 * size) % len(rows.data)]
     some = parts.engine.place(parts.engine.views.plain(whole).contiguous())
     steps = 20 if parts.engine.device.type == "cuda" else 2  # a CPU has no queue to fill, and takes a second for one
 
     def step(x: Tensor, y: Tensor) -> Tensor:
-        loss = F.cross_entropy(learner.look(x)[0], y)
-        descend(learner.optimiser, loss)
+        loss = F.cross_entropy(net.look(x)[0], y)
+        net.descend(loss, rate)
         return loss.detach()
 
     @torch.no_grad()
     def look(x: Tensor) -> Tensor:
-        return learner.look(x)[0]
+        return net.look(x)[0]
 
-    labels = parts.engine.given()[torch.arange(4 * size, device=parts.engine.device) % len(rows.data)]
-    saved = [tensor.detach().clone() for tensor in learner.tensors()]
-    learner.network.train()
-    trained = _fastest(parts, learner, step)
+    rate = torch.tensor(parts.method.training.lr, device=parts.engine.device)
+    labels = parts.engine.labels[torch.arange(4 * size, device=parts.engine.device) % len(rows.data)]
+    saved = [tensor.detach().clone() for tensor in net.tensors()]
+    net.train()
+    trained = _fastest(parts, net, step)
     train_s = clock.seconds(lambda: [trained(some[: 4 * size], labels) for _ in range(steps)], repeats)
-    learner.network.eval()
-    looked = _fastest(parts, learner, look)
+    net.train(False)
+    looked = _fastest(parts, net, look)
     look_s = clock.seconds(lambda: [looked(some) for _ in range(steps)], repeats)
     with torch.no_grad():
-        for tensor, value in zip(learner.tensors(), saved):
+        for tensor, value in zip(net.tensors(), saved):
             tensor.copy_(value)
     return {"trained": steps * 4 * size / train_s, "inferred": steps * len(some) / look_s}
 
 
-def _fastest(parts: Parts, learner: Learner, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _fastest(parts: Parts, net: Net, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
     captures = isinstance(parts.engine, FastEngine) and parts.engine.speed.capture
-    return Captured(step, learner.tensors) if captures else step
+    return Captured(step, net.tensors) if captures else step
 
 
 def _ideal(parts: Parts, labelled: int, rates: dict[str, float]) -> float:
     """Seconds the ceiling needs for an epoch: 4 batches trained (2 where the unlabelled half is not) and 6 inferred a step, and
     the pass that gathers evidence."""
-    batch = parts.recipe.batch
+    method = dividing(parts)
+    batch, samples = method.training.batch, len(method.facts.given)
     steps = -(-labelled // batch)
-    samples = len(parts.engine.given())
-    trained, inferred = steps * (4 if parts.recipe.train_unlabelled else 2) * batch, steps * 6 * batch + samples
-    return len(parts.learners) * (trained / rates["trained"] + inferred / rates["inferred"])
+    trained, inferred = steps * (4 if method.c.train_unlabelled else 2) * batch, steps * 6 * batch + samples
+    return len(method.nets) * (trained / rates["trained"] + inferred / rates["inferred"])
 
 
 def _mixtures(parts: Parts) -> Callable[[], object]:
-    seen = [parts.engine.gather(learner) for learner in parts.learners]
-    return lambda: [_mixture(learner, evidence) for learner, evidence in zip(parts.learners, seen)]
+    method = dividing(parts)
+    seen = [parts.engine.evidence(net) for net in method.nets]
 
+    def work() -> None:
+        for mixture, each in zip(method.mixtures, seen):
+            mixture.learn(each)
+            mixture.judge(each)
 
-def _mixture(learner: Learner, evidence: Any) -> Tensor:
-    learner.teacher.learn(evidence)
-    return learner.teacher.judge(evidence)
+    return work
 
 
 def _stage_one(parts: Parts) -> Callable[[], object]:
-    seen = [parts.engine.gather(learner) for learner in parts.learners]
+    seen = [parts.engine.evidence(net) for net in parts.method.nets]
     clean = torch.arange(len(seen[0]), device=parts.engine.device) % 2 == 0
-    judges = [learner.judge for learner in parts.learners if learner.judge is not None]
 
     def work() -> None:
-        for judge, each in zip(judges, seen):
+        for judge, each in zip(parts.method.helpers(), seen):
             judge.learn(each, clean)
             judge.judge(each)
 
@@ -200,21 +215,23 @@ def _stage_one(parts: Parts) -> Callable[[], object]:
 
 
 def _views(parts: Parts, labelled: int) -> None:
-    batch = parts.recipe.batch
+    method = dividing(parts)
+    batch = method.training.batch
     left = -(-labelled // batch)
-    for _ in parts.learners:
+    for _ in method.nets:
         for first in range(0, left, CHUNK):
-            rows = torch.arange(4 * batch * min(CHUNK, left - first)) % len(parts.engine.given())
+            rows = torch.arange(4 * batch * min(CHUNK, left - first)) % len(method.facts.given)
             parts.engine.weak(rows, torch.Generator())
-            if parts.recipe.strong_views:
+            if method.mixes_strong:
                 parts.engine.strong(rows, torch.Generator())
 
 
-def _first_step(parts: Parts, pixels: Tensor) -> None:
-    learner = parts.learners[0]
-    learner.network.train()
-    step = parts.engine.prepare(learner, warm_up_step, learner, parts.recipe)
-    step(pixels, parts.engine.given()[: len(pixels)])
+def _first_step(parts: Parts) -> None:
+    method = parts.method
+    phase = plain_epoch(method, method.nets[0], 0, method.c.entropy_penalty)
+    method.nets[0].train()
+    step = parts.engine.prepare(phase)
+    step(*next(inputs_of(phase, slice(0, 1), parts.engine, (method.training.seed, 0, 0, 0, 0))))
 
 
 def held_images(rows: Rows) -> Tensor:

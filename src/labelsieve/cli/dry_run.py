@@ -4,6 +4,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from labelsieve.config.lengths import divides, epochs_of
+from labelsieve.config.method_settings import prototype_warmup_for
 from labelsieve.config.schema import Config, to_yaml
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
@@ -13,7 +15,7 @@ from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.looking import Looking
 from labelsieve.terminal.training import made_wrong
-from labelsieve.train.build import prior_for, recipe_for
+from labelsieve.train.build import prior_for
 from labelsieve.train.start import settled
 
 
@@ -53,15 +55,19 @@ def _say_web_plan(config: Config, out: Path | None) -> None:
 
 
 def _say_epochs(config: Config) -> None:
-    recipe = recipe_for(config)
-    judged = min(recipe.warmup + recipe.prototype_warmup, recipe.epochs)
-    prototypes = "" if config.cleaner.startswith("gmm") else _by_prototypes(judged, recipe.warmup, recipe.epochs)
+    epochs, warmup = epochs_of(config), config.training.warmup
+    if not divides(config):
+        console.print(f"# plan: {epochs} epochs of {config.method}")
+        return
+    warmup = min(warmup, epochs)
+    judged = min(warmup + prototype_warmup_for(config), epochs)
+    prototypes = "" if config.cleaner.startswith("gmm") else _by_prototypes(judged, warmup, epochs)
     batches = config.training.epoch_batches
     drawn = f"; each network draws {batches:,} batches an epoch" if batches else ""
-    mixed = f"{recipe.epochs - recipe.warmup} of mixed training{prototypes}"
-    if config.training.epochs is None and config.method != "ce":
+    mixed = f"{epochs - warmup} of mixed training{prototypes}"
+    if config.training.epochs is None:
         mixed = "20 to 70 of mixed training, by the noise found after it; another number in all with --epochs"
-    console.print(f"# plan: {recipe.warmup} epochs of warm-up, {mixed}{drawn}")
+    console.print(f"# plan: {warmup} epochs of warm-up, {mixed}{drawn}")
 
 
 def _by_prototypes(judged: int, warmup: int, epochs: int) -> str:

@@ -8,6 +8,7 @@ from labelsieve.config.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXI
 from labelsieve.config.quick import quick_settings, quick_words
 from labelsieve.config.schema import Config, override, value_at
 from labelsieve.data.augment.views import SHIFTED_FROM
+from labelsieve.methods.registry import method_named
 from labelsieve.nets.choice import Choice, choose_network
 
 LARGEST, SMALLEST = 128, 8
@@ -46,7 +47,7 @@ def eval_batch_for(shape: Sequence[int]) -> int:
     return max(16, min(512, EVAL_VALUES // side**2))
 
 
-def mixing_for(network: str, shape: Sequence[int], method: str = "cpc") -> Settings:
+def mixing_for(network: str, shape: Sequence[int], little: bool = True) -> Settings:
     """How strongly pictures are mixed and varied: little by `small` from 16 px on, otherwise as published.
 
     Runs of one's own data are short. There `small` learns more from pictures that are hardly mixed and weakly varied (LOG.md);
@@ -54,7 +55,7 @@ def mixing_for(network: str, shape: Sequence[int], method: str = "cpc") -> Setti
     hardly varied at all, a few hundred would be learnt by heart.
     """
     is_shifted = len(shape) == 3 and min(shape[1:]) >= SHIFTED_FROM
-    return LITTLE_MIXING if network == "small" and is_shifted and method == "cpc" else PUBLISHED_MIXING
+    return LITTLE_MIXING if network == "small" and is_shifted and little else PUBLISHED_MIXING
 
 
 def mixing_words(settings: Settings) -> str:
@@ -93,7 +94,7 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
         quick = quick_settings(samples, *batches)
         found |= quick
         said.append(quick_words(quick))
-    by_network = mixing_for(found.get("network", config.network), shape, config.method)
+    by_network = mixing_for(found.get("network", config.network), shape, method_named(config.method).mixes_little)
     mixing = _left_open(config, by_network)
     whole = override(config, found | mixing)
     if mixing and by_network == LITTLE_MIXING and has_mixed_epochs(whole):

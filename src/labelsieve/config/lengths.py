@@ -1,13 +1,19 @@
-"""How many epochs a run has: its configuration and what was decided after the warm-up go in, a number comes out."""
+"""How many epochs a run has, by its configuration and by what was decided after the warm-up."""
 
 from labelsieve.config.schema import Config
 from labelsieve.methods.parts.estimate import mixed_epochs_for
+from labelsieve.methods.registry import method_named
+
+
+def divides(config: Config) -> bool:
+    """Does the method divide labels, after a warm-up of plain cross-entropy?"""
+    return method_named(config.method).warms_up
 
 
 def all_warm_up(config: Config, decided: int | None = None) -> str:
     """What to say where a method that divides labels never gets to it; "" where it does, or is not meant to."""
     epochs, warmup = epochs_of(config, decided), config.training.warmup
-    if config.method == "ce" or config.training.quick or epochs > warmup:
+    if not divides(config) or config.training.quick or epochs > warmup:
         return ""
     return (
         f"All {epochs} epochs are warm-up (training.warmup is {warmup}): plain cross-entropy, which learns wrong labels, too; "

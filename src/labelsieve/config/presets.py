@@ -11,6 +11,7 @@ from inspect import cleandoc
 from typing import Any
 
 from labelsieve.errors import UsageError, suggest
+from labelsieve.methods.parts.names import CLEANERS, PROTOTYPES
 
 Settings = dict[str, Any]
 # How strongly pictures are mixed and varied: as the paper does it, little, or left to the network (`fitting.mixing_for`).
@@ -242,9 +243,6 @@ PRESETS: dict[str, Callable[[], Settings]] = {
     "clothing1m": clothing1m,
     "webvision": webvision,
 }
-MIXTURES = ("gmm-agn", "gmm-awr")  # these divide by the mixture alone; one of somebody's own may be called gmm-more
-PROTOTYPES = ("cpc-agn", "cpc-awr")  # and these by prototypes that it teaches
-CLEANERS = (*MIXTURES, *PROTOTYPES, "contrastive")
 STUDIES = ("e5", "e10", "e15", "tau0.5", "tau0.6", "tau0.7", "alpha0", "alpha0.5", "alpha1", "prior0.1", "prior0.5", "memory5")
 VARIANTS = (*CLEANERS, "no-gmm", *STUDIES)
 

@@ -15,7 +15,7 @@ from labelsieve.config.picture_choices import picture_options
 from labelsieve.config.presets import defaults_for, is_own, preset
 from labelsieve.config.quick import check_quick
 from labelsieve.config.schema import Config, full_key, override
-from labelsieve.config.validate import validate
+from labelsieve.config.validate import cleaner_of, validate
 from labelsieve.data.noise_record import made_as
 from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.data.sources import source_at
@@ -95,8 +95,8 @@ def resolve(
     config = override(Config(), defaults_for(source, made_as(noise), given.get("features.use") == "frozen") | named_settings)
     if named:  # it stands for a whole recipe, whatever network is put into it
         config = mixed_as_published(config)
-    if "cleaner" not in given and method != "cpc":
-        given["cleaner"] = "gmm-agn"
+    if "cleaner" not in given and method != Config().method:
+        given["cleaner"] = cleaner_of(method)
     config = override(config, {"data.source": source} | given)
     config = override(config, _following(config, given.keys() | named_settings.keys(), is_own(source)))
     if config.training.quick:
@@ -119,8 +119,8 @@ def resolve_next(
     """
     given = given_by(options, settings)
     said = (preset(named) if named else {}) | given
-    if "cleaner" not in said and str(said.get("method", "cpc")) != "cpc":
-        said["cleaner"] = "gmm-agn"
+    if "cleaner" not in said and str(said.get("method", "cpc")) != Config().method:
+        said["cleaner"] = cleaner_of(str(said["method"]))
     config = override(base if source is None else moved_to(base, source_of(source, base, given)), said)
     check_heeded(config.data.source, {"pictures.val": config.pictures.val} | given)
     epochs, before = config.training.epochs, base.training.epochs

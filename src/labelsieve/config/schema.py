@@ -45,6 +45,7 @@ class TrainingConfig:
     batch: int = 128  # labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number
     warmup_batch: int = 128  # samples a step of the warm-up; 0: by the pictures' size and number
     lr: float = 0.02  # learning rate of the networks, until it drops; 0: vectors find it, and how long the warm-up is, in a trial
+    schedule: str = "step"  # how the learning rate falls: step (at lr_drop) or cosine (to lr / lr_drop_factor at the end)
     lr_drop: float = 0.5  # where the learning rate drops, as a share of all epochs
     lr_drop_factor: float = 10.0  # what the learning rate is divided by there
     momentum: float = 0.9  # of SGD, for networks and prototypes

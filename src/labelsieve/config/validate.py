@@ -2,8 +2,6 @@
 
 from collections.abc import Collection
 
-from labelsieve.config.own_cleaners import check_cleaner
-from labelsieve.config.presets import MIXTURES, PROTOTYPES
 from labelsieve.config.schema import VERSION, CleaningConfig, Config, value_at
 from labelsieve.data.augment.views import POLICY_NAMES
 from labelsieve.data.noise import check_form
@@ -14,10 +12,13 @@ from labelsieve.engine.device import PLACES
 from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.methods.parts.guessing import PASSES
+from labelsieve.methods.parts.names import MIXTURES, PROTOTYPES
+from labelsieve.methods.parts.own_cleaners import check_cleaner
+from labelsieve.methods.registry import method_named
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 
-METHODS = ("ce", "dividemix", "augdmix", "cpc")
 DRAWS = ("balanced", "random")
+SCHEDULES = ("step", "cosine")
 MODELS = ("last", "best-val")
 TEACHERS = ("peer", "own")
 LEARNT_FROM = ("plain", "weak")
@@ -74,6 +75,11 @@ OF_MIXED_EPOCHS = (
 FOUND_OUT = ("training.lr", "training.batch", "training.warmup_batch", "training.epoch_batches", "engine.eval_batch")
 
 
+def cleaner_of(method: str) -> str:
+    """The cleaner that a method has where nothing was said; one that has none leaves the name unused."""
+    return next(iter(method_named(method).cleaners), MIXTURES[0])
+
+
 def choice(kind: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise UsageError(f'{kind} "{value}" is not known{suggest(value, known)}; there are: {", ".join(known)}')
@@ -83,7 +89,7 @@ def validate(config: Config, recorded: bool = False) -> None:
     """A `UsageError` that names the first setting out of its range. What is `recorded` may name another's own cleaner."""
     if config.version != VERSION:
         raise UsageError(f'setting "version" is {config.version}; it names the form of the file, and must stay {VERSION}')
-    choice("method", config.method, METHODS)
+    method_named(config.method)
     if not recorded:
         check_cleaner(config.cleaner)
     if not config.training.prior.startswith("file:"):
@@ -97,6 +103,7 @@ def validate(config: Config, recorded: bool = False) -> None:
     choice("data.on_conflict", config.data.on_conflict, ON_CONFLICT)
     choice("pictures.fit", config.pictures.fit, FITS)
     choice("training.epoch_draw", config.training.epoch_draw, DRAWS)
+    choice("training.schedule", config.training.schedule, SCHEDULES)
     choice("views.policy", config.views.policy, (*POLICY_NAMES, "by-network"))
     choice("engine.pictures", config.engine.pictures, PLACES)
     choice("engine.precision", config.engine.precision, ("auto", *PRECISIONS))
@@ -168,9 +175,9 @@ def _unread_by_cleaner(config: Config) -> tuple[str, ...]:
 
 
 def _unread_by_method(config: Config) -> tuple[str, ...]:
-    if config.method == "ce":
-        return (*(f"training.{name}" for name in OF_MIXED_EPOCHS), "views.policy")
-    return ("views.policy",) if config.method == "dividemix" else ()  # its views are weak
+    method = method_named(config.method)
+    mixing = () if method.warms_up else tuple(f"training.{name}" for name in OF_MIXED_EPOCHS)
+    return (*mixing, *(() if method.varies else ("views.policy",)))
 
 
 def validate_for(config: Config, data: NoisyData) -> None:

@@ -8,15 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.data.idx import read_idx
-from labelsieve.data.noisy_data import (
-    Collection,
-    Held,
-    NoisyData,
-    Truth,
-    channel_statistics,
-    checked,
-    checked_held,
-)
+from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth, channel_statistics, checked, checked_held
 from labelsieve.errors import ToolError, UsageError
 
 CLASSES = (

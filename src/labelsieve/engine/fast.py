@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -21,9 +20,10 @@ from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import WORKSPACE
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.methods.learner import Learner, see
+from labelsieve.methods.contract import Method, Phase, changed_by
+from labelsieve.methods.epochs import Named, Prepared
+from labelsieve.methods.net import see
 from labelsieve.methods.parts.batches import Pass
-from labelsieve.methods.stages import Step
 
 PRECISIONS = ("float32", "tf32", "bf16")  # tf32: convolutions rounded to 10 bits, all else float32
 FORMS = 64  # of one function, compiled in one process
@@ -112,15 +112,18 @@ class FastEngine(PlainEngine):
             torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
             torch.backends.cudnn.allow_tf32 = speed.precision != "float32"
 
-    def adopt(self, learner: Learner) -> None:
-        learner.see = self.see
-        if self.speed.compile:  # compiled, a batch normalised in parts costs what a whole one does; plain, it costs more
-            learner.fuse = self.fuse
-            learner.joins_passes = True
-        if learner.judge is not None and self.speed.capture:
-            learner.judge.prepare = self.captured_pass
-        if learner.judge is not None and self.speed.compile:
-            learner.judge.inner = self.fuse(learner.judge.inner)
+    def adopt(self, method: Method) -> None:
+        for net in method.nets:
+            for eye in net.eyes():
+                eye.see = self.see
+                if self.speed.compile:  # compiled, a batch normalised in parts costs what a whole one does; plain, it costs more
+                    eye.fuse = self.fuse
+                    eye.joins_passes = True
+        for cleaner in method.helpers():
+            if self.speed.capture:
+                cleaner.prepare = self.captured_pass
+            if self.speed.compile:
+                cleaner.inner = self.fuse(cleaner.inner)
 
     def see(self, network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.speed.precision == "bf16"):
@@ -146,22 +149,46 @@ class FastEngine(PlainEngine):
             return tensor.to(self.device)
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
-    def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
-        bound = partial(step, *fixed)
+    def prepare(self, phase: Phase) -> Prepared:
+        """The phase's step as a graph: recorded once for its nets, and anew where something that is fixed in it was replaced."""
         if not self.speed.capture:
-            return bound
-        same = (learner.optimiser.param_groups[0]["lr"], *map(id, fixed))
-        return self._once((id(learner), step.__name__), same, lambda: Captured(bound, learner.tensors))
+            return Named(phase)
+        key = (phase.step.__name__, *(id(net) for net in phase.nets))
+        same = (*map(_identity, phase.fixed), *phase.views, *phase.tensors)
+        return self._once(key, same, lambda: CapturedStep(phase))
 
     def captured_pass(
-        self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
+        self,
+        owner: object,
+        name: str,
+        step: Callable[..., Tensor],
+        state: Callable[[], Sequence[Tensor]],
+        same: tuple[object, ...],
     ) -> Pass:
         """The same for the small steps of stage 1."""
         return self._once((id(owner), name), same, lambda: CapturedPass(step, state))
 
     def _once(self, key: tuple[object, ...], same: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What was made for `key`; made anew when what is fixed in it (`same`) changes, such as the learning rate."""
+        """What was made for `key`; made anew when what is fixed in it (`same`) changes."""
         if key not in self._recorded or self._recorded[key][0] != same:
             self._recorded[key] = (same, make())
         found: T = self._recorded[key][1]
         return found
+
+
+class CapturedStep(Captured):
+    """A phase's step, recorded; later phases with the same step replay it."""
+
+    def __init__(self, phase: Phase) -> None:
+        nets, tables = phase.nets, phase.tables  # not the phase, which has an epoch's draws
+        self.named = Named(phase)
+        super().__init__(self.named, lambda: changed_by(nets, tables))
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return self.named.terms
+
+
+def _identity(value: object) -> object:
+    """Numbers and words are the same by value, all else where it is the very same object."""
+    return value if isinstance(value, (bool, int, float, str, type(None))) else id(value)

@@ -2,13 +2,11 @@
 
 Pictures that the device has no room for stay on the host, mapped from the cache, and are sent a chunk of steps at a time.
 
-`NoisyData` and augmentation go in; views, evidence and predictions come out. It is the reference that any faster engine
-must agree with.
+It makes views, evidence and predictions of a `NoisyData`, and is the reference that any faster engine must agree with.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,10 +14,13 @@ from torch import Tensor
 from labelsieve.data.augment import VectorViews, Views
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.device import held_by
-from labelsieve.methods.learner import Learner
+from labelsieve.methods.contract import Method, Phase
+from labelsieve.methods.epochs import Named, Prepared
+from labelsieve.methods.net import Eye
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.losses import cross_entropies
-from labelsieve.methods.stages import Step
+
+LOOK = 4096  # samples whose varied views are looked at in one go; part of a run's identity, like the stream names
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,12 @@ class PlainEngine:
     def strong(self, rows: Tensor, generator: torch.Generator) -> Tensor:
         return self.views.strong(self.pictures(rows), generator)
 
+    def view(self, rows: Tensor, kind: str, generator: torch.Generator) -> Tensor:
+        """Views of the training samples `rows` (M,): plain, weak or strong."""
+        if kind == "plain":
+            return self.views.plain(self.pictures(rows))
+        return self.weak(rows, generator) if kind == "weak" else self.strong(rows, generator)
+
     def pictures(self, rows: Tensor) -> Tensor:
         """The training pictures at `rows` (M,), on the device.
 
@@ -81,38 +88,45 @@ class PlainEngine:
     def given_here(self) -> Tensor:
         return self.labels_here
 
-    def prepare(self, learner: Learner, step: Step, *fixed: object) -> Step:
-        return partial(step, *fixed)
+    def prepare(self, phase: Phase) -> Prepared:
+        """The phase's step as it is written."""
+        return Named(phase)
 
-    def gather(self, learner: Learner, rows: Tensor | None = None) -> Evidence:
-        if rows is None:
-            seen, labels = self.predict(learner, self.images), self.labels
+    def evidence(
+        self, net: Eye, rows: Tensor | None = None, view: str = "plain", draw: torch.Generator | None = None
+    ) -> Evidence:
+        """One pass in eval mode over all samples, or those at `rows` (M,): as they are, or in views varied by `draw`."""
+        labels = self.labels if rows is None else self.labels[self.place(rows)]
+        if view != "plain":
+            assert draw is not None, f"a {view} view needs a generator to be varied by"
+            every = torch.arange(len(self.labels)) if rows is None else rows
+            parts = [self.predict(net, self.view(some, view, draw)) for some in every.split(LOOK)]
+            seen = Prediction(torch.cat([part.logits for part in parts]), torch.cat([part.features for part in parts]))
+        elif rows is None:
+            seen = self.predict(net, self.images)
         else:
-            seen, labels = self._seen(learner, len(rows), lambda span: self._at(rows[span])), self.labels[self.place(rows)]
+            seen = self._seen(net, len(rows), lambda span: self._at(rows[span]))
         return Evidence(labels, cross_entropies(seen.logits, labels), torch.softmax(seen.logits, 1), seen.features)
-
-    def features(self, learner: Learner, views: Tensor) -> Tensor:
-        return self.predict(learner, views).features
 
     def _at(self, rows: Tensor) -> Tensor:
         return self.images[self.place(rows)] if self.on_device else self.fetched(rows)
 
-    def adopt(self, learner: Learner) -> None:
-        """Make a learner run the way this engine runs; the plain way is how it is made."""
+    def adopt(self, method: Method) -> None:
+        """Make a method run the way this engine runs; the plain way is how it is made."""
 
-    def predict(self, learner: Learner, images: Tensor) -> Prediction:
+    def predict(self, net: Eye, images: Tensor) -> Prediction:
         """What a network makes of pictures, or vectors, that lie anywhere."""
-        return self._seen(learner, len(images), lambda span: images[span])
+        return self._seen(net, len(images), lambda span: images[span])
 
     @torch.no_grad()
-    def _seen(self, learner: Learner, count: int, fetch: Callable[[slice], Tensor]) -> Prediction:
+    def _seen(self, net: Eye, count: int, fetch: Callable[[slice], Tensor]) -> Prediction:
         """In batches of one size: a short last one is filled up, so that a compiled network sees one shape."""
-        learner.network.eval()
+        net.network.eval()
         size = min(self.eval_batch, count)
         parts = []
         for first in range(0, count, size):
             some = fetch(slice(first, first + size))
             filled = torch.cat((some, fetch(slice(0, size - len(some))))) if len(some) < size else some
-            logits, features = learner.look(self.views.plain(self.place(filled)))
+            logits, features = net.look(self.views.plain(self.place(filled)))
             parts.append((logits[: len(some)], features[: len(some)]))
         return Prediction(torch.cat([logits for logits, _ in parts]), torch.cat([features for _, features in parts]))

@@ -89,13 +89,13 @@ def chances(
     suggested: np.ndarray,
     confidence: np.ndarray,
 ) -> Chances:
-    """From clean chances: `score` (N,) of both, `judges` (J, 2, N) of each network, by prototype and by loss.
+    """From clean chances: `score` (N,) of both, `judges` (J, R, N) of each network, by every opinion that its method has.
 
-    `predicted` (2, N) is what each network says, `suggested` (N,) and `confidence` (N,) what they say together.
+    `predicted` (R, N) is what each network says, `suggested` (N,) and `confidence` (N,) what they say together.
     """
     wrong = (1 - score) * (suggested != given)
     own = ((1 - judges) * (predicted != given)).reshape(-1, len(score))
-    sure = (predicted[0] == predicted[1]) & (confidence > MAJORITY)
+    sure = (predicted == predicted[0]).all(0) & (confidence > MAJORITY)
     return Chances(wrong, np.concatenate([own, (wrong * sure)[None]]))
 
 

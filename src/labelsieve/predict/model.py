@@ -15,7 +15,7 @@ from labelsieve.data.augment.weak import middle
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError, command
-from labelsieve.methods.learner import scale
+from labelsieve.methods.net import scale
 from labelsieve.methods.parts import losses
 from labelsieve.methods.parts.dropout import torchs_own
 from labelsieve.methods.parts.momentum import part

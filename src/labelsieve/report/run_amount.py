@@ -5,10 +5,7 @@ import numpy as np
 from labelsieve.issues.estimate import HOW, LIMITED, VAGUE, Share, Yield, in_words
 from labelsieve.issues.percent import ends
 from labelsieve.issues.rules import unlisted_words
-from labelsieve.report.charts import (
-    Curve,
-    line_chart,
-)
+from labelsieve.report.charts import Curve, line_chart
 from labelsieve.report.markup import percent
 from labelsieve.report.page import facts, figure, paragraph, table
 from labelsieve.report.run_facts import RunReport

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelsieve.config.presets import MIXTURES
+from labelsieve.config.lengths import divides
 from labelsieve.config.schema import dotted_keys, value_at
+from labelsieve.methods.parts.names import MIXTURES
 from labelsieve.results.tail import number
 from labelsieve.runs.findings import Record
 
@@ -83,14 +84,14 @@ def agreement_lines(records: Sequence[Record], key: str) -> list[Line]:
 
 def variants(records: Sequence[Record]) -> list[Variant]:
     """By cleaner, in the paper's order, then as they come."""
-    divide = [record for record in records if record.config.method != "ce"]
+    divide = [record for record in records if divides(record.config)]
     present = {record.config.cleaner for record in divide}
     cleaners = [*(cleaner for cleaner in LABELS if cleaner in present), *sorted(present - LABELS.keys())]
     return [one for name in cleaners for one in _variants([each for each in divide if each.config.cleaner == name], name)]
 
 
 def _plain(records: Sequence[Record]) -> list[Variant]:
-    return _variants([record for record in records if record.config.method == "ce"], PLAIN)
+    return _variants([record for record in records if not divides(record.config)], PLAIN)
 
 
 def _variants(records: Sequence[Record], cleaner: str) -> list[Variant]:

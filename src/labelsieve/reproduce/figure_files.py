@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from labelsieve.config.lengths import divides
 from labelsieve.config.schema import DataConfig
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
@@ -104,7 +105,7 @@ def draw_all(group: Group, out: Path) -> Drawn:
     drawn = Drawn()
     out.mkdir(parents=True, exist_ok=True)
     draw_losses(group, out, drawn)
-    warmup = max((r.config.training.warmup for r in group.records if r.config.method != "ce"), default=0)
+    warmup = max((r.config.training.warmup for r in group.records if divides(r.config)), default=0)
     draw_lines(group, out, drawn, f"{group.name}-auc", [("AUC, clean against wrong labels", auc_lines(group.records))], warmup)
     panels = [
         ("KL divergence of both cleaners", agreement_lines(group.records, "divergence")),
@@ -117,7 +118,7 @@ def draw_all(group: Group, out: Path) -> Drawn:
 
 def draw_losses(group: Group, out: Path, drawn: Drawn) -> None:
     """Of the first run that keeps its losses: siblings that share a warm-up have the same ones."""
-    kept = [(f, r) for f, r in zip(group.folders, group.records) if f.early_losses.is_file() and r.config.method != "ce"]
+    kept = [(f, r) for f, r in zip(group.folders, group.records) if f.early_losses.is_file() and divides(r.config)]
     if not kept:
         drawn.missing.append(f"{group.name}: no run has finished its warm-up and kept its losses (early_losses.npz)")
         return

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+from labelsieve.config.lengths import divides
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Job
 from labelsieve.reproduce.speed import Speed, total
@@ -53,7 +54,7 @@ def _lengths(jobs: Sequence[Job], settings: Settings, make: Make) -> list[Settin
     """From the shortest at which every job has a tenth of the paper's epochs left after its warm-up, to the paper's."""
     least = 0.0
     for task in make(jobs, replace(settings, share=1.0)):
-        if task.config.method != "ce":
+        if divides(task.config):
             full = task.job.length or task.job.epochs
             least = max(least, (task.config.training.warmup + LEAST * full) / full)
     return [replace(settings, share=percent / 100) for percent in range(max(1, ceil(100 * least)), 101)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 
 from labelsieve.config.lengths import epochs_of
-from labelsieve.config.presets import MIXTURES
+from labelsieve.methods.parts.names import MIXTURES
 from labelsieve.reproduce.cells import Cell
 from labelsieve.reproduce.tasks import Task
 from labelsieve.results.tail import TAIL, fewer, measured, tail

@@ -13,14 +13,14 @@ from typing import Any
 import torch
 
 from labelsieve import run_files
-from labelsieve.benchmark.speed import Clock, epoch, made_rows
+from labelsieve.benchmark.speed import Clock, epoch, made_rows, warm_up
 from labelsieve.config.fitting import network_for
-from labelsieve.config.lengths import epochs_of
-from labelsieve.config.presets import PROTOTYPES
+from labelsieve.config.lengths import divides, epochs_of
 from labelsieve.config.schema import override
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
-from labelsieve.methods.stages import Division, warm_up
+from labelsieve.methods.dividemix import Division
+from labelsieve.methods.parts.names import PROTOTYPES
 from labelsieve.reproduce.tasks import Task
 from labelsieve.reproduce.warm_ups import warm_up_key
 from labelsieve.runs.findings import read_record
@@ -113,7 +113,7 @@ def labelled_share(task: Task) -> float:
 def phases(task: Task) -> tuple[int, int]:
     """Epochs of warm-up and of mixed training."""
     epochs = epochs_of(task.config)
-    warm = epochs if task.config.method == "ce" else min(task.config.training.warmup, epochs)
+    warm = epochs if not divides(task.config) else min(task.config.training.warmup, epochs)
     return warm, epochs - warm
 
 
@@ -221,12 +221,12 @@ def measured_here(task: Task, device: str | None) -> Speed:
     samples, parts = len(rows.data), parts_for(config, rows)
     clock = Clock(parts.engine.device)
     division = Division(torch.ones(samples), torch.arange(samples) < samples // 2)
-    start = clock.once(lambda: warm_up(parts.learners[0], parts.recipe, 0, parts.engine))
-    warm = clock.once(lambda: [warm_up(each, parts.recipe, 0, parts.engine) for each in parts.learners])
+    start = clock.once(lambda: warm_up(parts, slice(1)))
+    warm = clock.once(lambda: warm_up(parts))
     if not cpu:
         epoch(parts, division)  # the first one prepares its steps
     mixed = clock.once(lambda: epoch(parts, division))
-    fixed = clock.once(lambda: [parts.engine.gather(each) for each in parts.learners])
+    fixed = clock.once(lambda: [parts.engine.evidence(net) for net in parts.method.nets])
     tested = fixed / samples * TESTED
     words = f"this machine ({parts.engine.device}), measured just now on {samples:,} made pictures"
     times = warm, mixed, fixed, max(0.0, start - warm / 2), tested

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labelsieve.config.lengths import epochs_of
+from labelsieve.config.lengths import divides, epochs_of
 from labelsieve.config.presets import OPEN_MIXING, preset
 from labelsieve.config.resolve import parse_settings, resolve
 from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at
@@ -119,7 +119,7 @@ def _unplaced(job: Job) -> str:
 
 
 def _check_length(job: Job, config: Config) -> None:
-    if config.method != "ce" and epochs_of(config) <= config.training.warmup:
+    if divides(config) and epochs_of(config) <= config.training.warmup:
         raise UsageError(
             f"{job.name}: {config.training.epochs} epochs leave nothing after its {config.training.warmup} epochs of warm-up; "
             f"give more with --epochs, or a shorter warm-up with --set training.warmup=N"

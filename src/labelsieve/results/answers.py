@@ -14,6 +14,7 @@ from torch import Tensor
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, command
+from labelsieve.methods.parts.diagnostics import NAMES, summed
 from labelsieve.run_files import is_there
 from labelsieve.runs.folder import RunFolder
 
@@ -44,17 +45,17 @@ def test_set_hash(held: Held) -> str:
 
 
 def write_answers(folder: RunFolder, logits: Sequence[Tensor], scores: Sequence[Tensor | None], held: Held) -> None:
-    """Keep what two networks (M, K) and, once they have learnt, their prototypes (M, K) say of the held pictures."""
-    together = logits[0] + logits[1]
+    """Keep what the networks (M, K) and, once they have learnt, their prototypes (M, K) say of the held pictures."""
+    together = summed(logits)
     arrays = {
         "label": held.labels.cpu().numpy(),
         "top": _best(together, min(TOP, together.shape[1])),
-        "first": _best(logits[0], 1)[:, 0],
-        "second": _best(logits[1], 1)[:, 0],
+        **{name: _best(each, 1)[:, 0] for name, each in zip(NAMES, logits)},
         "test_set": np.array(test_set_hash(held)),
     }
-    if scores[0] is not None and scores[1] is not None:
-        arrays["prototypes"] = _best(scores[0] + scores[1], 1)[:, 0]
+    learnt = [score for score in scores if score is not None]
+    if len(learnt) == len(logits):
+        arrays["prototypes"] = _best(summed(learnt), 1)[:, 0]
     folder.write_arrays(folder.predictions, arrays)
 
 

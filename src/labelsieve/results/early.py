@@ -11,7 +11,7 @@ import torch
 from labelsieve.data.noisy_data import NoisyData, Truth
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.contract import Verdict
 from labelsieve.run_files import is_there
 from labelsieve.runs.folder import RunFolder
 
@@ -32,12 +32,12 @@ class EarlyLosses:
         return ~self.wrong[0]
 
 
-def write_early_losses(folder: RunFolder, epoch: Epoch, data: NoisyData, truth: Truth | None) -> None:
-    """`epoch` is the first one that divides: what it has seen is what the warm-up left."""
+def write_early_losses(folder: RunFolder, verdict: Verdict, data: NoisyData, truth: Truth | None) -> None:
+    """`verdict` is the first one: what was seen for it is what the warm-up left."""
     every = torch.arange(len(data))
-    rows = [some.cpu() for some in epoch.rows] or [every] * len(epoch.seen)
+    rows = [some.cpu() for some in verdict.rows] or [every] * len(verdict.seen)
     arrays = {
-        "loss": torch.stack([seen.losses for seen in epoch.seen]).cpu().numpy().astype(np.float32),
+        "loss": torch.stack([seen.losses for seen in verdict.seen]).cpu().numpy().astype(np.float32),
         "given": torch.stack([data.labels[some] for some in rows]).numpy(),
         "classes": np.array(data.classes),
     }

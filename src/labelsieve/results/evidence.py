@@ -1,4 +1,4 @@
-"""What the latest division knows of each label, as columns: an epoch, the learners and the scores' history go in."""
+"""What a verdict knows of each label, as columns of the tables that people get."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelsieve.methods.algorithm import Epoch
-from labelsieve.methods.learner import Learner
+from labelsieve.methods.contract import Method, Verdict
+from labelsieve.methods.parts.cleaners import Judge
+from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.results.history import ScoreHistory
 
 TOP = 5  # classes whose probabilities are kept for each sample
@@ -24,11 +25,10 @@ class Similarity:
     nearest: np.ndarray
 
 
-def similarity(epoch: Epoch, learners: Sequence[Learner]) -> Similarity | None:
+def similarity(verdict: Verdict, method: Method) -> Similarity | None:
     """None where no prototypes have judged. In pieces, for (N, K) may be large."""
-    if not epoch.by_prototype:
-        return None
-    found = [_of_one(learner, seen.features, seen.labels) for learner, seen in zip(learners, epoch.seen)]
+    judges = [method.prototypes(r) for r in range(len(verdict.seen))]
+    found = [None if judge is None else _of_one(judge, seen, method.facts.device) for judge, seen in zip(judges, verdict.seen)]
     parts = [part for part in found if part is not None]
     if not parts:
         return None
@@ -36,11 +36,10 @@ def similarity(epoch: Epoch, learners: Sequence[Learner]) -> Similarity | None:
     return Similarity(given, best, nearest)
 
 
-def _of_one(learner: Learner, features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
-    assert learner.judge is not None
+def _of_one(judge: Judge, seen: Evidence, device: torch.device) -> tuple[Tensor, Tensor, Tensor] | None:
     found = []
-    for some, own in zip(features.split(CHUNK), labels.split(CHUNK)):
-        scores = learner.judge.classify(some.to(learner.mean.device, torch.float32))
+    for some, own in zip(seen.features.split(CHUNK), seen.labels.split(CHUNK)):
+        scores = judge.classify(some.to(device, torch.float32))
         if scores is None:
             return None
         scores = scores.to(own.device)
@@ -50,17 +49,13 @@ def _of_one(learner: Learner, features: Tensor, labels: Tensor) -> tuple[Tensor,
     return given, bests, nearests
 
 
-def mean_probs(epoch: Epoch) -> np.ndarray:
-    """Mean softmax of both networks: (N, K). In pieces, for a stack of both would be a second copy of them."""
-    pieces = zip(*(seen.probs.split(CHUNK) for seen in epoch.seen))
-    found: np.ndarray = torch.cat([torch.stack(piece).mean(0).cpu() for piece in pieces]).numpy()
-    return found
-
-
-def agreement(epoch: Epoch) -> np.ndarray:
-    """Where both networks predict the same class: (N,) bool."""
-    first, second = (seen.predicted for seen in epoch.seen)
-    found: np.ndarray = (first == second).cpu().numpy()
+def agreement(verdict: Verdict) -> np.ndarray:
+    """Where all networks predict the same class: (N,) bool. One network agrees with itself."""
+    first, *others = (seen.predicted for seen in verdict.seen)
+    alike = torch.ones_like(first, dtype=torch.bool)
+    for other in others:
+        alike &= first == other
+    found: np.ndarray = alike.cpu().numpy()
     return found
 
 
@@ -73,9 +68,10 @@ def top_classes(probs: np.ndarray) -> dict[str, np.ndarray]:
 
 def trend(history: ScoreHistory) -> dict[str, np.ndarray]:
     """The score at the first division, and how far a straight line through all of its values goes from there, (N,)."""
-    if not history.epochs:
+    table = history.counting
+    if table is None:
         return {}
-    scores = torch.stack(history.by_prototype).float().mean(1).numpy()  # (S, N)
+    scores = table.float().mean(1).numpy()  # (S, N)
     epochs = np.array(history.epochs, np.float64)
     away = epochs - epochs.mean()
     spread = (away**2).sum()
@@ -83,16 +79,15 @@ def trend(history: ScoreHistory) -> dict[str, np.ndarray]:
     return {"score_first": scores[0], "score_trend": slope * (epochs[-1] - epochs[0])}
 
 
-def columns(epoch: Epoch, similar: Similarity | None, history: ScoreHistory) -> Mapping[str, np.ndarray]:
-    """Evidence as issues.csv names it, (N,): means over both networks."""
+def columns(verdict: Verdict, similar: Similarity | None, history: ScoreHistory) -> Mapping[str, np.ndarray]:
+    """Evidence as issues.csv names it, (N,): means over all networks."""
 
     def mean(tensors: Sequence[Tensor]) -> np.ndarray:
         found: np.ndarray = torch.stack(list(tensors)).mean(0).cpu().numpy()
         return found
 
-    found = {"chance_by_loss": mean(epoch.by_loss), "loss": mean([seen.losses for seen in epoch.seen])}
-    if epoch.by_prototype:
-        found["chance_by_prototype"] = mean(epoch.by_prototype)
+    found = {f"chance_by_{name}": mean(chances) for name, chances in verdict.opinions.items()}
+    found["loss"] = mean([seen.losses for seen in verdict.seen])
     if similar is not None:
         found |= {"similarity_given": similar.given.mean(0), "similarity_best": similar.best.mean(0)}
     return found | trend(history)

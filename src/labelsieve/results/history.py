@@ -1,7 +1,7 @@
 """How each sample's scores moved over training, in bounded memory: full detail at first, every second snapshot dropped when full.
 
-By-loss and by-prototype chances (2, N) go in each epoch; (S, 2, N) float16 tables and their epochs come out, S within a bound.
-Beside them what was believed of every given label in the last five divisions, (N,) each, and by the prototypes in the first.
+Of each opinion a float16 table (S, R, N) and its epochs, S within a bound. Beside them what was believed of every given label
+in the last five verdicts, (N,) each, and by the second voice (the prototypes) in the first.
 """
 
 from collections.abc import Mapping
@@ -20,49 +20,54 @@ class ScoreHistory:
         self.room = max(4, min(64, mib * 2**20 // max(per_snapshot, 1))) // 2 * 2
         self.stride = 1
         self.epochs: list[int] = []
-        self.by_loss: list[Tensor] = []
-        self.by_prototype: list[Tensor] = []
+        self.opinions: dict[str, list[Tensor]] = {}  # by name, in order: the one that counts last
         self.recent: list[Tensor] = []  # shares of the given label, (N,), the newest last
-        self.first: Tensor | None = None  # the prototypes' own ones when the warm-up was over, (N,)
+        self.first: Tensor | None = None  # the second voice's when the warm-up was over, (N,)
         self.divisions = 0  # so far
 
-    def remember(self, shares: Tensor, by_prototypes: Tensor | None = None) -> None:
+    def remember(self, shares: Tensor, second: Tensor | None = None) -> None:
         self.recent = [*self.recent, shares.half()][-RECENT:]
-        if self.divisions == 0 and by_prototypes is not None:
-            self.first = by_prototypes.half()
+        if self.divisions == 0 and second is not None:
+            self.first = second.half()
         self.divisions += 1
 
     @property
     def past(self) -> Tensor | None:
-        """What the prototypes gave in the first division, once it is none of the recent ones."""
+        """What the second voice gave in the first verdict, once it is none of the recent ones."""
         return self.first if self.divisions > RECENT else None
 
-    def add(self, epoch: int, by_loss: tuple[Tensor, ...], by_prototype: tuple[Tensor, ...]) -> None:
-        if not by_loss or epoch % self.stride:
+    def add(self, epoch: int, opinions: Mapping[str, tuple[Tensor, ...]]) -> None:
+        if epoch % self.stride:
             return
         if len(self.epochs) == self.room:
             self.stride *= 2
             keep = [i for i, old in enumerate(self.epochs) if old % self.stride == 0]
             self.epochs = [self.epochs[i] for i in keep]
-            self.by_loss = [self.by_loss[i] for i in keep]
-            self.by_prototype = [self.by_prototype[i] for i in keep]
+            self.opinions = {name: [table[i] for i in keep] for name, table in self.opinions.items()}
             if epoch % self.stride:
                 return
         self.epochs.append(epoch)
-        self.by_loss.append(_snapshot(by_loss))
-        self.by_prototype.append(_snapshot(by_prototype or by_loss))
+        for name, chances in opinions.items():
+            self.opinions.setdefault(name, []).append(_snapshot(chances))
+
+    @property
+    def counting(self) -> Tensor | None:
+        """The table (S, R, N) of the opinion that counts."""
+        return torch.stack(list(self.opinions.values())[-1]) if self.epochs else None
 
     def state_dict(self) -> dict[str, Tensor]:
         recent = {"recent": torch.stack(self.recent), "divisions": torch.tensor(self.divisions)} if self.recent else {}
         recent |= {} if self.first is None else {"first": self.first}
         if not self.epochs:
             return recent | {"stride": torch.tensor(self.stride)}
-        return recent | {
-            "stride": torch.tensor(self.stride),
-            "epochs": torch.tensor(self.epochs),
-            "by_loss": torch.stack(self.by_loss),
-            "by_prototype": torch.stack(self.by_prototype),
-        }
+        return (
+            recent
+            | {
+                "stride": torch.tensor(self.stride),
+                "epochs": torch.tensor(self.epochs),
+            }
+            | {f"by_{name}": torch.stack(table) for name, table in self.opinions.items()}
+        )
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         if not state:  # a slim checkpoint has none
@@ -73,8 +78,10 @@ class ScoreHistory:
         self.divisions = int(state["divisions"]) if "divisions" in state else len(self.recent)
         if "epochs" in state:
             self.epochs = state["epochs"].tolist()
-            self.by_loss = list(state["by_loss"])
-            self.by_prototype = list(state["by_prototype"])
+            names = sorted((name for name in state if name.startswith("by_")), key=lambda name: (name != "by_loss", name))
+            if len(names) == 2 and torch.equal(state[names[0]], state[names[1]]):  # of mixtures alone it was kept twice once
+                del names[1]
+            self.opinions = {name.removeprefix("by_"): list(state[name]) for name in names}
 
 
 def _snapshot(chances: tuple[Tensor, ...]) -> Tensor:

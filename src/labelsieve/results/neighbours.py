@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.issues.table import LabelIssues
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.contract import Verdict
 
 NEAREST = 6
 ISSUES = 100_000  # so many at most, the most suspicious ones
@@ -19,15 +19,15 @@ CANDIDATES = 1024  # clean samples of a class that are looked at, evenly spread 
 CHUNK = 2048
 
 
-def neighbours(epoch: Epoch, issues: LabelIssues) -> dict[str, np.ndarray]:
+def neighbours(verdict: Verdict, issues: LabelIssues) -> dict[str, np.ndarray]:
     """Clean: the networks say what the label says, and the score is in the better half of its class's such samples.
 
-    In short runs no score is high, so the half is told by comparison. Alike by the cosine of both networks' features.
+    In short runs no score is high, so the half is told by comparison. Alike by the cosine of all networks' features.
     """
     listed = issues.order[issues.is_issue[issues.order]][:ISSUES]
     of = np.sort(listed)
     clean = ~issues.is_issue & (issues.predicted == issues.given)
-    features = [seen.features for seen in epoch.seen]
+    features = [seen.features for seen in verdict.seen]
     pools = {k: _spread(_surest(np.flatnonzero(clean & (issues.given == k)), issues.score)) for k in _classes(issues, of)}
     found = {"of": of.astype(np.int32)}
     for name, labels in (("given", issues.given), ("suggested", issues.predicted)):

@@ -13,11 +13,9 @@ from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.issues import reading
 from labelsieve.issues.table import LabelIssues, rank
-from labelsieve.methods.algorithm import Epoch
-from labelsieve.methods.learner import Learner
+from labelsieve.methods.contract import Method, Verdict
 from labelsieve.methods.parts.estimate import NoiseEstimate
 from labelsieve.methods.parts.heads import HeldOut, label_share
-from labelsieve.methods.recipe import Recipe
 from labelsieve.results import evidence
 from labelsieve.results.history import ScoreHistory
 from labelsieve.results.label_score import label_score
@@ -28,41 +26,38 @@ from labelsieve.version import __version__
 
 
 def label_issues(
-    epoch: Epoch,
+    verdict: Verdict,
     data: NoisyData,
-    recipe: Recipe,
-    learners: Sequence[Learner],
+    method: Method,
     history: ScoreHistory,
     paths: Sequence[str] | None,
-    pinned: torch.Tensor | None = None,
     limit: NoiseEstimate | None = None,
     held: HeldOut | None = None,
 ) -> LabelIssues:
-    """Ranked by `label_score`; the threshold is the one that divides. What is `pinned` (N,) is surely right: 1.
+    """Ranked by `label_score`; the threshold is the one that divides. What is pinned is surely right: 1.
 
     Where there are `held`-out opinions, they rank and suggest alone: a network that trained on a label is no judge of it.
 
     With a `limit` (`flag_limit`), only as many are issues as are wrong by it.
     """
-    agree = evidence.agreement(epoch)
+    agree = evidence.agreement(verdict)
     if held is None:
-        probs, chances = evidence.mean_probs(epoch), label_score(epoch, learners, history)[None]
+        probs, chances = verdict.shares.numpy(), label_score(verdict, history)[None]
     else:
         probs, chances = held.probs.numpy(), label_share(held.probs, data.labels).numpy()[None]
         agree = agree & held.agree.numpy()
-    if pinned is not None:
-        chances = np.where(pinned.cpu().numpy(), 1.0, chances)
-    threshold = recipe.tau if epoch.by_prototype else recipe.mixture_threshold
+    if method.facts.pinned is not None:
+        chances = np.where(method.facts.pinned.cpu().numpy(), 1.0, chances)
     return rank(
         data.ids,
         data.classes,
         data.labels.numpy(),
         probs,
         chances,
-        threshold,
+        verdict.threshold,
         agree=agree,
         paths=paths,
-        evidence=evidence.columns(epoch, evidence.similarity(epoch, learners), history),
+        evidence=evidence.columns(verdict, evidence.similarity(verdict, method), history),
         most=1.0 if limit is None else limit.share,
     )
 
@@ -87,80 +82,79 @@ def write_parquet(folder: RunFolder) -> None:
 
 def write_scores(
     folder: RunFolder,
-    epoch: Epoch,
+    verdict: Verdict,
     data: NoisyData,
-    learners: Sequence[Learner],
+    method: Method,
     history: ScoreHistory,
     limit: NoiseEstimate | None = None,
     least: float | None = None,
     held: HeldOut | None = None,
 ) -> None:
-    """Everything per sample, row i for sample i: (2, N) for the two networks, (N,) or (N, 5) for both, (S, 2, N) over time.
+    """Everything per sample, row i for sample i: (R, N) for R networks, (N,) or (N, 5) for all, (S, R, N) over time.
 
     Where a `limit` bounds the issues, also its share with its interval: `limit` (3,). Of few samples, the `least` share wrong.
     """
 
-    def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
+    def each(tensors: Sequence[torch.Tensor]) -> np.ndarray:
         return torch.stack(list(tensors)).cpu().numpy()
 
+    first, *others = verdict.opinions
     arrays = {
         "ids": np.array(data.ids),
         "given": data.labels.numpy(),
         "classes": np.array(data.classes),
-        "loss": both([seen.losses for seen in epoch.seen]),
-        "by_loss": both(epoch.by_loss),
-        "suggested": both([seen.predicted for seen in epoch.seen]),
-        "confidence": both([seen.probs.max(1).values for seen in epoch.seen]),
+        "loss": each([seen.losses for seen in verdict.seen]),
+        f"by_{first}": each(verdict.opinions[first]),
+        "suggested": each([seen.predicted for seen in verdict.seen]),
+        "confidence": each([seen.probs.max(1).values for seen in verdict.seen]),
     }
-    arrays |= {"networks_agree": evidence.agreement(epoch), **evidence.top_classes(evidence.mean_probs(epoch))}
+    arrays |= {"networks_agree": evidence.agreement(verdict), **evidence.top_classes(verdict.shares.numpy())}
     if held is not None:
         arrays |= {**evidence.top_classes(held.probs.numpy()), "said_by_heads": held.said.numpy().astype(np.int32)}
     if limit is not None:
         arrays["limit"] = np.array([limit.share, limit.low, limit.high])
     if least is not None:
         arrays["least_wrong"] = np.array(least)
-    similar = evidence.similarity(epoch, learners)
-    if epoch.by_prototype:
-        arrays["by_prototype"] = both(epoch.by_prototype)
+    arrays |= {f"by_{name}": each(verdict.opinions[name]) for name in others}
+    similar = evidence.similarity(verdict, method)
     if similar is not None:
         arrays |= {"similarity_given": similar.given, "similarity_best": similar.best, "nearest": similar.nearest}
     kept = {name: value.numpy() for name, value in history.state_dict().items() if name != "stride"}
-    if not epoch.by_prototype:
-        kept.pop("by_prototype", None)
     folder.write_arrays(folder.scores, arrays | {f"history_{name}": value for name, value in kept.items()})
 
 
 def write_model(
     folder: RunFolder,
     config: Config,
-    learners: Sequence[Learner],
+    method: Method,
     collection: Collection,
     chosen: Mapping[str, torch.Tensor] | None = None,
 ) -> None:
-    """Both networks and their prototypes, with all that is needed to look at new pictures; as they are, or `chosen` ones."""
-    weights = as_bytes(model_tensors(learners) if chosen is None else dict(chosen))
+    """All networks and their prototypes, with all that is needed to look at new pictures; as they are, or `chosen` ones."""
+    weights = as_bytes(model_tensors(method) if chosen is None else dict(chosen))
     atomic.write_bytes(folder.model, weights)
-    facts = model_facts(config, learners, collection) | {"sha256": hashlib.sha256(weights).hexdigest()}
+    facts = model_facts(config, method, collection) | {"sha256": hashlib.sha256(weights).hexdigest()}
     folder.write_json(folder.model_facts, facts)
 
 
-def model_tensors(learners: Sequence[Learner]) -> dict[str, torch.Tensor]:
-    """What looking needs of both learners' state, on the host."""
+def model_tensors(method: Method) -> dict[str, torch.Tensor]:
+    """What looking needs of a method's state, on the host."""
     tensors: dict[str, torch.Tensor] = {}
-    for learner in learners:
-        state = learner.state_dict()
-        wanted = {k: v for k, v in state.items() if k.startswith(("network.", "judge.projector.", "judge.prototypes"))}
-        tensors |= {f"{learner.number}.{name}": value.detach().cpu().contiguous() for name, value in wanted.items()}
-    return tensors
+    for r, net in enumerate(method.nets):
+        tensors |= {f"{r}.network.{name}": value for name, value in net.network.state_dict().items()}
+        judge = method.prototypes(r)
+        state = {} if judge is None else judge.state_dict()
+        tensors |= {f"{r}.judge.{k}": v for k, v in state.items() if k.startswith(("projector.", "prototypes"))}
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
 
 
-def model_facts(config: Config, learners: Sequence[Learner], collection: Collection) -> dict[str, Any]:
+def model_facts(config: Config, method: Method, collection: Collection) -> dict[str, Any]:
     """What model.json says of the tensors."""
     seen = {"backbone": backbone_of(config).facts()} if is_frozen(config) else {}
     return seen | {
         "labelsieve": __version__,
         "network": config.network,
-        "networks": len(learners),
+        "networks": len(method.nets),
         "shape": list(collection.train.shape),
         "fit": config.pictures.fit,
         "white": config.pictures.white,
@@ -169,5 +163,5 @@ def model_facts(config: Config, learners: Sequence[Learner], collection: Collect
         "mean": list(collection.mean),
         "std": list(collection.std),
         "cleaner": config.cleaner,
-        "cosine": 0.0 if learners[0].judge is None else learners[0].judge.cosine,
+        "cosine": 0.0 if (judge := method.prototypes(0)) is None else judge.cosine,
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsieve.config.lengths import divides
 from labelsieve.config.moved import moved_to, to_show
 from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.data.pictures.memory import Known, only_deleted
@@ -112,7 +113,7 @@ def _with_training(report: RunReport, record: Record) -> RunReport:
         accuracy=record.accuracies[-1][1] if record.accuracies else None,
         things=record.things,
         curves=_curves(record),
-        warmup=min(config.training.warmup, record.epochs_done) if config.method != "ce" else 0,
+        warmup=min(config.training.warmup, record.epochs_done) if divides(config) else 0,
         notes=[*record.remarks, *dict.fromkeys(note for line in record.metrics for note in line.get("notes", ()))],
         settings={key: _setting(key, record) for key in dotted_keys()},
         versions=_versions(record),

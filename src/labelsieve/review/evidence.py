@@ -65,7 +65,7 @@ def read_evidence(folder: Path, table: IssueTable, scores: dict[str, np.ndarray]
     top, share = scores.get("top_classes", NONE), scores.get("top_probs", NONE)
     if top.shape != share.shape or top.ndim != 2 or len(top) != count or not _within(top, len(table.classes)):
         top, share = NONE, NONE
-    past = scores.get("history_by_prototype", scores.get("history_by_loss", NONE))
+    past = next((scores[name] for name in reversed(scores) if name.startswith("history_by_")), NONE)  # the opinion that counts
     epochs = scores.get("history_epochs", np.zeros(0, np.int64))
     if past.ndim != 3 or epochs.ndim != 1 or past.shape[0] != len(epochs) or past.shape[2] != count:
         past, epochs = np.zeros((0, 0, 0), np.float16), np.zeros(0, np.int64)

@@ -32,7 +32,7 @@ class Findings:
     suggested: np.ndarray  # (N,) int
     score: np.ndarray  # (N,)
     is_issue: np.ndarray  # (N,) bool
-    loss: np.ndarray  # (N,) mean over both networks
+    loss: np.ndarray  # (N,) mean over all networks
     chances: Chances  # of each label to be wrong
     made_wrong: np.ndarray | None  # (N,) bool: where noise was made on purpose
     decided: np.ndarray  # (N,) bool: settled by people in an earlier round
@@ -136,7 +136,7 @@ def read_findings(folder: RunFolder) -> Findings:
             raise KeyError(f"{len(order)} rows for {len(ids)} samples")
         back = np.argsort(order, kind="stable")
         suggested = np.array([number[name] for name in columns["suggested_label"]], int)[back]
-        judges = np.stack([scores[name] for name in ("by_prototype", "by_loss") if name in scores])
+        judges = np.stack([scores[name] for name in reversed(scores) if name.startswith("by_")])
         loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
     except KeyError as error:
         raise ToolError(

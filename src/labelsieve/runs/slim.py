@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 FILE_BYTES = 15 * 2**20
-MOMENTUM = re.compile(r"\w+\.((optimiser|judge)\.)?momentum\.\d+")  # ours; networks of users may have parts called so
+MOMENTUM = re.compile(r"\w+\.((optimiser|judge\d?)\.)?momentum\.\d+")  # ours; networks of users may have parts called so
 
 
 def slim(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -38,7 +38,7 @@ def _with_bar(run: Run, stopper: Stopper, title: str, after: Callable[[Progress]
         TimeElapsedColumn(),
     )
     with Bar(*columns, console=console) as bar:
-        task = bar.add_task(title or "training", total=run.parts.recipe.epochs, completed=run.epoch, state="")
+        task = bar.add_task(title or "training", total=run.parts.method.training.epochs, completed=run.epoch, state="")
         for step in each_epoch(run, stopper):
             after(step)
             bar.update(task, completed=step.epoch, state=line(step))

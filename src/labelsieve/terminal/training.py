@@ -45,7 +45,8 @@ def show_training(run: Run, limit: float | None, began: float | None = None) -> 
         console.print(f"{path}: already done, {run.epoch} epochs")
         return
     say_rows(run.rows, run.choices, folder.left_out if folder.left_out.exists() else None)
-    where = f"epoch {run.epoch} of {run.parts.recipe.epochs}" if run.epoch else f"{run.parts.recipe.epochs} epochs"
+    epochs = run.parts.method.training.epochs
+    where = f"epoch {run.epoch} of {epochs}" if run.epoch else f"{epochs} epochs"
     count = f"{len(run.rows.data):,} {things_of(run.config.data.source)}"
     console.print(
         f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {count}, "
@@ -64,7 +65,7 @@ def show_training(run: Run, limit: float | None, began: float | None = None) -> 
         listed = f"; most suspicious labels first in {folder.issues}" if folder.issues.exists() else ""
         console.print(f"done: {path}{listed}")
     else:
-        console.print(f"stopped after epoch {run.epoch} of {run.parts.recipe.epochs}; resume with:")
+        console.print(f"stopped after epoch {run.epoch} of {run.parts.method.training.epochs}; resume with:")
         console.print(f"  {again}")
         raise typer.Exit(stopper.exit_code)
 

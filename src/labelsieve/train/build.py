@@ -1,48 +1,46 @@
-"""From a configuration to the objects of a run: data with its noise, recipe, two learners, an engine. No training here."""
+"""From a configuration to the objects of a run: data with its noise, a method with its nets, an engine. No training here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from labelsieve import nets
 from labelsieve.config.lengths import epochs_of
-from labelsieve.config.own_cleaners import REGISTERED, check_cleaner, own_cleaner
-from labelsieve.config.presets import MIXTURES, PROTOTYPES
+from labelsieve.config.method_settings import settings_for
 from labelsieve.config.schema import Config, ViewsConfig
 from labelsieve.data.augment import VectorViews, Views, vector_views, views_for
 from labelsieve.data.frequencies import read_frequencies
 from labelsieve.data.noisy_data import Collection, NoisyData
+from labelsieve.data.trust import quoted
 from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
-from labelsieve.methods.learner import Judge, Learner
-from labelsieve.methods.parts.cleaners import ContrastiveCleaner, MixtureCleaner, PrototypeCleaner
+from labelsieve.methods.contract import Facts, Make, Method, Training
+from labelsieve.methods.net import Net, scale
 from labelsieve.methods.parts.dropout import torchs_own
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.heads import HeldOut, held_out
-from labelsieve.methods.parts.parted import can_part, normalising
+from labelsieve.methods.parts.names import PROTOTYPES
+from labelsieve.methods.parts.parted import can_part, normalising, shared_by
 from labelsieve.methods.parts.scaling import compact
 from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
-from labelsieve.methods.recipe import Recipe
+from labelsieve.methods.registry import method_named
 from labelsieve.predict.model import seen_shape
 from labelsieve.runs.rows import Rows
-
-MEMORY = 5  # scores that prototypes average, as the mixture does with losses at 90 % noise; chosen by benchmark/judges.py
 
 
 @dataclass(frozen=True)
 class Parts:
-    """All that `learn` needs."""
+    """All that `learn` needs: the method, which carries nets and settings, and the engine."""
 
-    recipe: Recipe
-    learners: tuple[Learner, Learner]
+    method: Method
     engine: PlainEngine
-    prior: Tensor
-    pinned: Tensor | None = None
     held: HeldOut | None = None  # of vectors: what heads that have not seen a sample say of it
 
     def witnesses(self, seen: Sequence[Evidence]) -> Sequence[Evidence]:
@@ -50,38 +48,19 @@ class Parts:
         return seen if self.held is None else [self.held.evidence(seen[0].labels.cpu())]
 
 
-def recipe_for(config: Config, epochs: int | None = None) -> Recipe:
-    """The method's numbers; `epochs` are those that were decided on."""
-    t, c = config.training, config.cleaning
-    epochs = epochs_of(config, epochs)
-    return Recipe(
+def training_for(config: Config, epochs: int | None = None) -> Training:
+    """What all methods have in common; `epochs` are those that were decided on."""
+    t, epochs = config.training, epochs_of(config, epochs)
+    return Training(
         epochs=epochs,
-        warmup=epochs if config.method == "ce" else min(t.warmup, epochs),
-        prototype_warmup=max(2, round(c.prototype_warmup * epochs)) if c.prototype_warmup else 0,
         batch=t.batch,
         warmup_batch=t.warmup_batch,
         lr=t.lr,
+        schedule=t.schedule,
         lr_drop_epoch=round(t.lr_drop * epochs),
         lr_drop_factor=t.lr_drop_factor,
         momentum=t.momentum,
         weight_decay=t.weight_decay,
-        lambda_u=0.0 if t.lambda_u is None else t.lambda_u,
-        ramp_epochs=t.ramp_epochs,
-        temperature=t.temperature,
-        beta=4.0 if t.beta is None else t.beta,
-        prior_weight=t.prior_weight,
-        guess_passes=t.guess_passes,
-        norm_devices=t.norm_devices,
-        entropy_penalty=t.entropy_penalty,
-        train_unlabelled=t.train_unlabelled,
-        mixture_threshold=0.5 if c.mixture_threshold is None else c.mixture_threshold,
-        tau=c.tau,
-        prototype_teacher=c.prototype_teacher,
-        judge_first=c.judge_first,
-        prototype_views=c.prototype_views,
-        least_clean=c.least_clean or 0.0,
-        mixed=t.mixed is not False,
-        strong_views=config.method != "dividemix" and config.views.policy != "none",
         sampler=sampler_for(config),
         seed=config.seed,
     )
@@ -95,52 +74,45 @@ def sampler_for(config: Config) -> Sampler:
     return kind(config.training.epoch_batches)
 
 
-def prototype_memory_for(config: Config) -> int:
-    """Scores are averaged only if prototypes warm up long enough to forget their first ones before they divide.
+def make_for(config: Config, found: Collection, device: torch.device) -> Make:
+    """Builds nets of the run's network, each with weights drawn by seed and number."""
+    classes, channels, axes = len(found.train.classes), found.train.shape[0], len(found.train.shape)
+    shape, training = seen_shape(found.train.shape, config.views.crop), config.training
+    mean, std = (scale(values, axes, device) for values in (found.mean, found.std))
 
-    A run that finds its own length does not, nor one that sees other rows in each epoch.
-    """
-    said, known = config.cleaning.prototype_memory, config.training.epochs is not None and not config.training.epoch_batches
-    return said or (MEMORY if known and recipe_for(config).prototype_warmup >= MEMORY else 1)
+    def make(
+        number: int,
+        *,
+        heads: Mapping[str, Callable[[int], nn.Module]] | None = None,
+        twin: bool = False,
+        nesterov: bool = False,
+    ) -> Net:
+        seed = (1_000_003 * config.seed + number) % 2**63
+        with torchs_own:
+            network = nets.build(config.network, channels, classes, seed, shape)
+            made = _heads(heads or {}, network, shape, seed)
+        check_shared(config, network)
+        if training.norm_devices > 1:
+            shared_by(network, training.norm_devices)
+        known = {"momentum": training.momentum, "weight_decay": training.weight_decay, "nesterov": nesterov}
+        return Net(number, network, mean, std, heads=made, twin=deepcopy(network) if twin else None, **known)  # type: ignore[arg-type]
 
-
-def cleaners_for(config: Config, number: int) -> tuple[MixtureCleaner, Judge | None]:
-    """The mixture that teaches and, unless it divides alone, what judges by prototypes or in their place."""
-    check_cleaner(config.cleaner)
-    c, t = config.cleaning, config.training
-    aware, own_range = config.cleaner.endswith("-awr"), c.mixture_range == "class"
-    teacher = MixtureCleaner(per_class=aware, memory=c.mixture_memory or 1, own_range=own_range)
-    if config.cleaner in MIXTURES:
-        return teacher, None
-    lr = t.lr if c.prototype_lr is None else c.prototype_lr
-    shared = {"dim": c.dim, "lr": lr, "momentum": t.momentum, "weight_decay": t.weight_decay}
-    seed = 2 * config.seed + number
-    if config.cleaner in REGISTERED:
-        return teacher, own_cleaner(config.cleaner, seed)
-    if config.cleaner == "contrastive":
-        return teacher, ContrastiveCleaner(**shared, batch=t.batch, seed=seed)  # type: ignore[arg-type]
-    judge = PrototypeCleaner(
-        **shared,  # type: ignore[arg-type]
-        alpha=c.alpha,
-        passes=c.passes,
-        batch=t.batch,
-        depth=c.projector_depth,
-        cosine=c.cosine,
-        memory=prototype_memory_for(config),
-        prior=c.prototype_prior,
-        seed=seed,
-    )
-    return teacher, judge
+    return make
 
 
-def learner_for(config: Config, found: Collection, recipe: Recipe, number: int, device: torch.device) -> Learner:
-    classes, channels = len(found.train.classes), found.train.shape[0]
-    seed = (1_000_003 * config.seed + number) % 2**63
-    with torchs_own:
-        network = nets.build(config.network, channels, classes, seed, seen_shape(found.train.shape, config.views.crop))
-    check_shared(config, network)
-    teacher, judge = cleaners_for(config, number)
-    return Learner(number, network, recipe, found.mean, found.std, teacher, judge, device, axes=len(found.train.shape))
+@torch.no_grad()
+def _heads(
+    heads: Mapping[str, Callable[[int], nn.Module]], network: nn.Module, shape: tuple[int, ...], seed: int
+) -> dict[str, nn.Module]:
+    """Built for as many features as the network has, their weights drawn by the seed alone."""
+    if not heads:
+        return {}
+    was = network.training
+    features = network.eval()(torch.zeros(2, *shape))[1].shape[1]
+    network.train(was)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed + 1)
+        return {name: head(features) for name, head in heads.items()}
 
 
 def check_shared(config: Config, network: nn.Module) -> None:
@@ -161,19 +133,40 @@ def check_shared(config: Config, network: nn.Module) -> None:
 def parts_for(config: Config, rows: Rows) -> Parts:
     set_threads(config.engine.threads, 4 * config.training.batch * rows.data.images[0].numel())
     device = choose_device(config.device)
-    recipe = recipe_for(config)
     engine = engine_for(config, rows.data, views_of(rows.collection, config.views), device)
-    first, second = (learner_for(config, rows.collection, recipe, number, device) for number in (0, 1))
-    for learner in (first, second):
-        engine.adopt(learner)
-    pinned = None if rows.pinned is None else rows.pinned.to(device)
-    prior = prior_for(config, rows.data).to(device)
-    return Parts(recipe, (first, second), engine, prior, pinned, held_for(config, rows.data))
+    method = method_for(config, rows.data, make_for(config, rows.collection, device), device, rows.pinned)
+    engine.adopt(method)
+    return Parts(method, engine, held_for(config, rows.data))
+
+
+def method_for(config: Config, data: NoisyData, make: Make, device: torch.device, pinned: Tensor | None = None) -> Method:
+    """The method with its nets, ready to train on `data`."""
+    facts = Facts(
+        training=training_for(config),
+        given=data.labels,
+        names=tuple(quoted(name) for name in data.classes),
+        prior=prior_for(config, data).to(device),
+        device=device,
+        pinned=None if pinned is None else pinned.to(device),
+        vectors=data.are_vectors,
+    )
+    method = method_named(config.method)(settings_for(config), facts)
+    method.build(make)
+    return method
+
+
+def only(make: Make, number: int) -> Make:
+    """Makes the network of that number whatever is asked for: a further one, with weights of its own."""
+
+    def made(asked: int, **known: Any) -> Net:
+        return make(number, **known)
+
+    return cast(Make, made)
 
 
 def held_for(config: Config, data: NoisyData) -> HeldOut | None:
     """Heads on vectors that judge labels they have not seen; the baselines and a user's own cleaner judge by themselves."""
-    if not data.are_vectors or config.method != "cpc" or config.cleaner not in PROTOTYPES:
+    if not data.are_vectors or not method_named(config.method).heads_judge or config.cleaner not in PROTOTYPES:
         return None
     spaces = [compact(data.images), compact(data.images, alike=True)]
     return held_out(spaces, data.labels, len(data.classes), config.seed)

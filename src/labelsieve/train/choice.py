@@ -3,7 +3,7 @@
 By the rule `best-val` the epoch that does best on the validation pictures is kept; nothing is ever chosen on test pictures.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
-from labelsieve.methods.learner import Learner
+from labelsieve.methods.contract import Method
 from labelsieve.predict.evaluate import measured
 from labelsieve.predict.model import Model, built
 from labelsieve.results.outcome import model_facts, model_tensors
@@ -40,23 +40,23 @@ def check_choice(config: Config, rows: Rows) -> None:
         )
 
 
-def better(best: Chosen | None, record: Mapping[str, Any], learners: Sequence[Learner]) -> Chosen | None:
+def better(best: Chosen | None, record: Mapping[str, Any], method: Method) -> Chosen | None:
     """The best epoch after this one; of equal ones the first."""
     if "validation" not in record or (best is not None and record["validation"]["both"] <= best.accuracy):
         return best
-    tensors = {name: value.clone() for name, value in model_tensors(learners).items()}
+    tensors = {name: value.clone() for name, value in model_tensors(method).items()}
     return Chosen(record["epoch"], record["validation"]["both"], tensors)
 
 
-def model_of(chosen: Chosen, config: Config, rows: Rows, learners: Sequence[Learner], device: torch.device) -> Model:
+def model_of(chosen: Chosen, config: Config, rows: Rows, method: Method, device: torch.device) -> Model:
     """The chosen networks, ready to look at pictures."""
-    return built(model_facts(config, learners, rows.collection), dict(chosen.tensors), device)
+    return built(model_facts(config, method, rows.collection), dict(chosen.tensors), device)
 
 
-def tested(chosen: Chosen, config: Config, rows: Rows, learners: Sequence[Learner], device: torch.device) -> dict[str, Any]:
+def tested(chosen: Chosen, config: Config, rows: Rows, method: Method, device: torch.device) -> dict[str, Any]:
     """What the final record says of the chosen model: its epoch, and its accuracy on the test pictures, met here only."""
     record: dict[str, Any] = {"chosen_epoch": chosen.epoch, "chosen_validation": chosen.accuracy}
-    model, batch = model_of(chosen, config, rows, learners, device), config.engine.eval_batch
+    model, batch = model_of(chosen, config, rows, method, device), config.engine.eval_batch
     if rows.test is not None and rows.test is not rows.val:
         record["accuracy"] = measured(model, rows.test, batch)
     if rows.collection.also:

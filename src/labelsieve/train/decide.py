@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from labelsieve.config.method_settings import settings_for
 from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import in_words
-from labelsieve.methods.learner import Learner
+from labelsieve.methods.contract import Look, Method
 from labelsieve.methods.parts.estimate import (
     NEARLY_NONE,
     NoiseEstimate,
@@ -23,10 +24,10 @@ from labelsieve.methods.parts.estimate import (
     mixed_epochs_for,
 )
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.recipe import Recipe
-from labelsieve.methods.stages import Engine, drawn
+from labelsieve.methods.parts.streams import DRAW
+from labelsieve.methods.registry import method_named
 from labelsieve.results.cautions import doubt
-from labelsieve.train.build import recipe_for
+from labelsieve.train.build import training_for
 
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
 
@@ -72,16 +73,19 @@ def with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
 
 
 def left_open(config: Config) -> bool:
-    """Is anything to be decided after the warm-up?"""
+    """Is anything to be decided after the warm-up? Methods without one decide nothing."""
+    if not method_named(config.method).settles:
+        return False
     cleaning, training = config.cleaning, config.training
     thresholds = (cleaning.mixture_threshold, cleaning.mixture_memory, cleaning.least_clean)
     return None in (training.lambda_u, training.epochs, training.mixed, *thresholds)
 
 
-def seen_after_warm_up(learners: Sequence[Learner], recipe: Recipe, engine: Engine) -> list[Evidence]:
-    """What both networks make of the same rows: all, or the draw that comes next."""
-    rows = drawn(learners[0], recipe, recipe.warmup, engine, recipe.batch)
-    return [engine.gather(learner, rows) for learner in learners]
+def seen_after_warm_up(method: Method, look: Look) -> list[Evidence]:
+    """What all networks make of the same rows: all, or the draw that comes next."""
+    training = method.training
+    drawn = training.sampler.rows(method.facts.given, training.batch, method.stream(DRAW, method.c.warmup, method.nets[0]))
+    return [look.evidence(net, drawn) for net in method.nets]
 
 
 def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
@@ -124,14 +128,20 @@ def lambda_by(found: NoiseEstimate) -> float:
     return least if lambda_for(found.low, classes) == least else lambda_for(found.share, classes)
 
 
-def decided(config: Config, decision: Decision) -> Recipe:
-    """The run's recipe from the end of the warm-up on."""
-    recipe = recipe_for(config, decision.epochs)
+def decided(config: Config, decision: Decision) -> Any:
+    """The method's settings from the end of the warm-up on."""
     return replace(
-        recipe,
+        settings_for(config, decision.epochs),
         lambda_u=decision.lambda_u,
         mixture_threshold=decision.mixture_threshold,
+        mixture_memory=decision.mixture_memory,
         least_clean=decision.least_clean,
         mixed=decision.mixed,
-        caught_up=decision.estimate.firm if config.training.mixed is None else recipe.caught_up,
+        **({"caught_up": decision.estimate.firm} if config.training.mixed is None else {}),
     )
+
+
+def settle_method(method: Method, config: Config, decision: Decision) -> None:
+    """Give the method what was decided."""
+    method.training = training_for(config, decision.epochs)
+    method.settle(decided(config, decision))

@@ -10,7 +10,7 @@ import torch
 from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import chances, doubted, limited
 from labelsieve.issues.table import LabelIssues
-from labelsieve.methods.algorithm import Epoch
+from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_wrong
 from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.results.cautions import cautions
@@ -22,29 +22,29 @@ def cautions_of(
     config: Config,
     metrics: list[dict[str, Any]],
     decision: Decision | None,
-    epoch: Epoch,
+    verdict: Verdict,
     issues: LabelIssues,
     limit: NoiseEstimate | None,
     held: HeldOut | None = None,
 ) -> tuple[str, ...]:
     """What the report of such a run would warn of, without its folder."""
     estimate = None if decision is None else asdict(decision.estimate)
-    return tuple(cautions(_found(epoch, issues, limit, held), Record(config, {}, metrics, 0.0, estimate, ())))
+    return tuple(cautions(_found(verdict, issues, limit, held), Record(config, {}, metrics, 0.0, estimate, ())))
 
 
-def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None, held: HeldOut | None) -> Findings:
+def _found(verdict: Verdict, issues: LabelIssues, limit: NoiseEstimate | None, held: HeldOut | None) -> Findings:
     """As `read_findings` would read it back, with those columns alone that a caution needs."""
 
     def both(tensors: Sequence[torch.Tensor]) -> np.ndarray:
         return torch.stack(list(tensors)).cpu().numpy()
 
-    judges = np.stack([both(chance) for chance in (epoch.by_prototype, epoch.by_loss) if chance])
+    judges = np.stack([both(chance) for chance in reversed(list(verdict.opinions.values()))])
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
-    own = both([seen.predicted for seen in epoch.seen])
+    own = both([seen.predicted for seen in verdict.seen])
     wrong = chances(issues.score, judges, issues.given, own, issues.predicted, issues.confidence[:, 0])
     if limit is not None:
         wrong = limited(wrong, issues.is_issue, limit.low, limit.high)
-    elif (least := least_wrong(epoch.seen if held is None else [held.evidence(epoch.seen[0].labels.cpu())])) is not None:
+    elif (least := least_wrong(verdict.seen if held is None else [held.evidence(verdict.seen[0].labels.cpu())])) is not None:
         wrong = doubted(wrong, least)
     return Findings(
         columns={"action": issues.action[issues.order].tolist(), "is_label_issue": issues.is_issue[issues.order].tolist()},
@@ -54,7 +54,7 @@ def _found(epoch: Epoch, issues: LabelIssues, limit: NoiseEstimate | None, held:
         suggested=issues.predicted,
         score=issues.score,
         is_issue=issues.is_issue,
-        loss=both([seen.losses for seen in epoch.seen]).mean(0),
+        loss=both([seen.losses for seen in verdict.seen]).mean(0),
         chances=wrong,
         made_wrong=None,
         decided=np.zeros(len(issues.given), bool),

@@ -6,18 +6,18 @@ each epoch. The caller says when to stop; a stop leaves a checkpoint and the iss
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from labelsieve.errors import ToolError
-from labelsieve.methods.algorithm import Diverged, Epoch, learn
-from labelsieve.methods.learner import Learner
+from labelsieve.methods.contract import Method, Verdict
+from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, verdict_now
 from labelsieve.methods.parts.estimate import flag_limit, least_wrong
 from labelsieve.results.card import write_card
 from labelsieve.results.early import write_early_losses
-from labelsieve.results.label_score import remember_division
+from labelsieve.results.label_score import remember
 from labelsieve.results.neighbours import neighbours
 from labelsieve.results.outcome import label_issues, write_issues, write_scores
 from labelsieve.runs import checkpoint
@@ -58,8 +58,8 @@ def each_epoch(
         for epoch in _guarded(_epochs(run), run):
             record = _recorded(run, measure, epoch)
             watch(epoch)
-            if run.folder is not None and epoch.seen and epoch.index == run.parts.recipe.warmup:
-                write_early_losses(run.folder, epoch, run.rows.data, run.rows.truth)
+            if run.folder is not None and epoch.verdict is not None and is_first_verdict(run, epoch):
+                write_early_losses(run.folder, epoch.verdict, run.rows.data, run.rows.truth)
             seconds, began = clock() - began, clock()
             _move_on(run, epoch, record, seconds)
             stopping = not run.done and stop()
@@ -70,7 +70,7 @@ def each_epoch(
                 saved_at = clock()
             notes = tuple(note for note in record.get("notes", ()) if note not in said)
             said.update(notes)
-            yield Progress(run.epoch, run.parts.recipe.epochs, record, seconds, notes)
+            yield Progress(run.epoch, run.parts.method.training.epochs, record, seconds, notes)
             if stopping:
                 return
             began = clock()
@@ -78,19 +78,19 @@ def each_epoch(
 
 def _recorded(run: Run, measure: Measure, epoch: Epoch) -> dict[str, Any]:
     """What is measured of an epoch; the model that it may become is chosen by it."""
-    record = replace(measure, recipe=run.parts.recipe).record(epoch)
-    if run.decision is not None and epoch.index == run.parts.recipe.warmup:
+    record = measure.record(epoch)
+    if run.decision is not None and is_first_verdict(run, epoch):
         record = with_decision(record, run.decision)
-    run.chosen = better(run.chosen, record, run.parts.learners)
-    if epoch.phase == "final" and run.chosen is not None:
-        record |= tested(run.chosen, run.config, run.rows, run.parts.learners, run.parts.engine.device)
+    run.chosen = better(run.chosen, record, run.parts.method)
+    if epoch.phase == FINAL and run.chosen is not None:
+        record |= tested(run.chosen, run.config, run.rows, run.parts.method, run.parts.engine.device)
     return record
 
 
 def _move_on(run: Run, epoch: Epoch, record: dict[str, Any], seconds: float) -> None:
     """The run stands after this epoch."""
-    remember_division(run.history, epoch, run.parts.learners)
-    run.epoch, run.done = min(epoch.index + 1, run.parts.recipe.epochs), epoch.phase == "final"
+    remember(run.history, epoch)
+    run.epoch, run.done = min(epoch.index + 1, run.parts.method.training.epochs), epoch.phase == FINAL
     run.metrics.append(record)
     run.timings.append({"epoch": record["epoch"], "phase": epoch.phase, "seconds": round(seconds, 3)})
 
@@ -109,26 +109,23 @@ def _write(run: Run, epoch: Epoch, at_stop: bool) -> None:
 
 def _epochs(run: Run) -> Iterator[Epoch]:
     """The epochs from where the run stands; after the warm-up, what was left open is decided from what the networks see."""
-    warmup = run.parts.recipe.warmup
-    if left_open(run.config) and run.decision is None and run.config.method != "ce":
-        learners, engine = run.parts.learners, run.parts.engine
-        yield from learn(learners, run.parts.recipe, engine, run.parts.prior, run.epoch, run.parts.pinned, stop=warmup)
-        settle(run, decide(run.config, run.parts.witnesses(seen_after_warm_up(learners, run.parts.recipe, engine))))
-    parts = run.parts
-    yield from learn(parts.learners, parts.recipe, parts.engine, parts.prior, run.epoch, parts.pinned)
+    method, engine = run.parts.method, run.parts.engine
+    if left_open(run.config) and run.decision is None:
+        yield from learn(method, engine, run.epoch, stop=method.c.warmup)
+        settle(run, decide(run.config, run.parts.witnesses(seen_after_warm_up(method, engine))))
+    yield from learn(method, engine, run.epoch)
 
 
 def _guarded(epochs: Iterator[Epoch], run: Run) -> Iterator[Epoch]:
     """A loss or a weight that is no number ends the run in words, before anything of that epoch is saved."""
     try:
         for epoch in epochs:
-            for learner in run.parts.learners:
-                if not _has_finite_weights(learner):
-                    steps = f", step {len(epoch.terms[learner.number])}" if epoch.terms else ""
-                    number = min(epoch.index + 1, run.parts.recipe.epochs)
-                    raise _diverged(
-                        run, f"the weights of network {learner.number + 1} are not finite after epoch {number}{steps}"
-                    )
+            ruined = _not_finite(run.parts.method)
+            if ruined is not None:
+                steps = [len(each.values) for each in epoch.trained if ruined in each.nets]
+                last = f", step {steps[-1]}" if steps else ""
+                number = min(epoch.index + 1, run.parts.method.training.epochs)
+                raise _diverged(run, f"the weights of network {ruined + 1} are not finite after epoch {number}{last}")
             yield epoch
     except Diverged as error:
         raise _diverged(run, str(error)) from None
@@ -144,30 +141,49 @@ def _diverged(run: Run, what: str) -> ToolError:
     )
 
 
-def _has_finite_weights(learner: Learner) -> bool:
-    """A loss is measured before its step, so an epoch's last step can ruin weights although all its losses were finite."""
-    state = learner.state_dict()
-    weights = [value for name, value in state.items() if not name.startswith("teacher.") and value.is_floating_point()]
-    # One look for all of them: a device waits at each. A cleaner of the user's may keep its state elsewhere.
-    return bool(torch.stack([torch.isfinite(value).all().to(learner.mean.device) for value in weights]).all())
+def _not_finite(method: Method) -> int | None:
+    """The first network whose weights, or whose cleaners', are no numbers.
+
+    A loss is measured before its step, so an epoch's last step can ruin weights although all its losses were finite.
+    """
+    kept = {name: value for name, value in method.state_dict().items() if not name.startswith("teacher")}
+    for net in method.nets:
+        mine = [value for name, value in kept.items() if name.partition(".")[0].endswith(str(net.number))]
+        weights = [value for value in (*net.state_dict().values(), *mine) if value.is_floating_point()]
+        # One look for all of them: a device waits at each. A cleaner of the user's may keep its state elsewhere.
+        if not bool(torch.stack([torch.isfinite(value).all().to(method.facts.device) for value in weights]).all()):
+            return net.number
+    return None
+
+
+def is_first_verdict(run: Run, epoch: Epoch) -> bool:
+    """Is this the first epoch that judges labels?"""
+    return epoch.verdict is not None and not any("clean_share" in line for line in run.metrics)
 
 
 def _measure(run: Run) -> Measure:
     rows, parts = run.rows, run.parts
     val = rows.val if run.config.output.model == "best-val" else None
-    return Measure(rows.data, rows.truth, rows.test, parts.recipe, parts.engine, parts.learners, val, rows.collection.also)
+    return Measure(rows.data, rows.truth, rows.test, parts.method, parts.engine, val, rows.collection.also)
 
 
 def _write_outcome(folder: RunFolder, run: Run, epoch: Epoch) -> None:
     """Scores, issues and model as they stand; in the warm-up, and of a draw of the samples, there is only a model."""
-    if epoch.seen and not epoch.rows:
-        learners, paths = run.parts.learners, run.rows.collection.paths
-        witnesses, held = run.parts.witnesses(epoch.seen), run.parts.held
-        data, recipe, limit = run.rows.data, run.parts.recipe, flag_limit(witnesses)
-        write_scores(folder, epoch, data, learners, run.history, limit, least_wrong(witnesses), held)
-        found = label_issues(epoch, data, recipe, learners, run.history, paths, run.parts.pinned, limit, held)
-        issues = found.with_decisions(run.rows.decided)
-        write_issues(folder, issues)
-        folder.write_arrays(folder.neighbours, neighbours(epoch, issues))
+    verdict = epoch.verdict
+    if verdict is None and epoch.phase != WARM_UP:
+        verdict = verdict_now(run.parts.method, run.parts.engine)
+    if verdict is not None and not verdict.rows:
+        _write_verdict(folder, run, verdict)
     keep_answers(run)
     keep_model(run)
+
+
+def _write_verdict(folder: RunFolder, run: Run, verdict: Verdict) -> None:
+    """scores.npz, the list of issues, and for each issue the samples to compare it with."""
+    data, method, held, witnesses = run.rows.data, run.parts.method, run.parts.held, run.parts.witnesses(verdict.seen)
+    limit = flag_limit(witnesses)
+    write_scores(folder, verdict, data, method, run.history, limit, least_wrong(witnesses), held)
+    found = label_issues(verdict, data, method, run.history, run.rows.collection.paths, limit, held)
+    issues = found.with_decisions(run.rows.decided)
+    write_issues(folder, issues)
+    folder.write_arrays(folder.neighbours, neighbours(verdict, issues))

@@ -3,9 +3,12 @@
 What was deleted meanwhile and can be made from the rest is made again; what cannot is an error that says so.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+
+import torch
 
 from labelsieve import run_files
 from labelsieve.config.schema import Config
@@ -13,6 +16,7 @@ from labelsieve.config.validate import validate_for
 from labelsieve.data import noise as label_noise
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError
+from labelsieve.methods.parts.momentum import restore
 from labelsieve.results.card import write_card
 from labelsieve.results.cautions import write_cautions
 from labelsieve.results.outcome import write_parquet
@@ -131,20 +135,29 @@ def _decided_here(run: Run, there: dict[str, Any] | None) -> dict[str, Any] | No
 
 
 def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
-    for learner in run.parts.learners:
-        learner.load_state_dict(_part(saved, f"learner{learner.number}"))
+    saved = as_kept_now(saved)
+    method = run.parts.method
+    for net in method.nets:
+        net.load_state_dict(_part(saved, f"learner{net.number}"))
+    method.load_state_dict({name: value.to(method.facts.device) for name, value in _part(saved, "method").items()})
+    restore(method.tables, _part(saved, "tables"))
     run.history.load_state_dict(_part(saved, "history"))
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
     if saved.facts.get("decision"):
         settle(run, Decision.from_facts(saved.facts["decision"]))
     if saved.facts.get("chosen"):
         run.chosen = Chosen(**saved.facts["chosen"], tensors=_part(saved, "chosen"))
-    for learner in run.parts.learners:  # `learn` sets it before an epoch, but not before the last division
-        learner.set_lr(run.parts.recipe.lr_at(max(run.epoch - 1, 0)))
     run.metrics = list(saved.facts["metrics"])
-    for learner in run.parts.learners:
-        learner.has_mixed = any(one.get("phase") in ("mixture", "prototypes") for one in run.metrics)
     run.timings = run_files.records(run.home.timings)[: len(run.metrics)]
+
+
+def as_kept_now(saved: checkpoint.Checkpoint) -> checkpoint.Checkpoint:
+    """Once a network's cleaners stood beside its weights, and whether it had mixed followed from the metrics."""
+    if any(name.startswith("method.") for name in saved.tensors):
+        return saved
+    tensors = {re.sub(r"^learner(\d)\.(teacher|judge)\.", r"method.\2\1.", name): value for name, value in saved.tensors.items()}
+    mixed = any(line.get("phase") in ("mixture", "prototypes") for line in saved.facts["metrics"])
+    return replace(saved, tensors=tensors | {"method.mixed": torch.tensor(mixed)})
 
 
 def _part(saved: checkpoint.Checkpoint, name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
@@ -18,7 +18,7 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
 from labelsieve.train.choice import Chosen, model_of
-from labelsieve.train.decide import Decision, decided
+from labelsieve.train.decide import Decision, settle_method
 from labelsieve.train.measure import prototype_scores
 
 
@@ -78,9 +78,7 @@ def new_run(folder: RunFolder | None, config: Config, rows: Rows, choices: tuple
 def settle(run: Run, decision: Decision) -> None:
     """Train on by what was decided after the warm-up."""
     run.decision = decision
-    run.parts = replace(run.parts, recipe=decided(run.config, decision))
-    for learner in run.parts.learners:
-        learner.teacher.memory = decision.mixture_memory
+    settle_method(run.parts.method, run.config, decision)
     if run.folder is None:
         return
     said = early_cautions(asdict(decision.estimate), counts(run.rows))
@@ -89,8 +87,9 @@ def settle(run: Run, decision: Decision) -> None:
 
 def state_of(run: Run) -> checkpoint.Checkpoint:
     """Everything the run needs to go on, as it stands now."""
-    tables = {f"learner{learner.number}": learner.state_dict() for learner in run.parts.learners}
-    tables["history"] = run.history.state_dict()
+    method = run.parts.method
+    tables = {f"learner{net.number}": net.state_dict() for net in method.nets}
+    tables |= {"method": method.state_dict(), "tables": method.tables, "history": run.history.state_dict()}
     decision = None if run.decision is None else run.decision.facts()
     facts = {"fingerprint": fingerprint(run.rows), "metrics": run.metrics, "done": run.done, "decision": decision}
     facts["values"] = values(run.rows)
@@ -115,19 +114,19 @@ def save(run: Run, at_stop: bool = False) -> None:
 def keep_model(run: Run) -> None:
     """The model as it stands, or the one that was chosen, into the run folder."""
     chosen = None if run.chosen is None else run.chosen.tensors
-    write_model(run.home, run.config, run.parts.learners, run.rows.collection, chosen)
+    write_model(run.home, run.config, run.parts.method, run.rows.collection, chosen)
 
 
 def keep_answers(run: Run) -> None:
     """What the model that is kept says of each test picture. One chosen on validation meets them once the run is done."""
-    held, learners = run.rows.test, run.parts.learners
+    held, method = run.rows.test, run.parts.method
     if held is None or (run.chosen is not None and not run.done):
         return
     if run.chosen is None:
-        seen = [run.parts.engine.predict(learner, held.images) for learner in learners]
-        scores = [prototype_scores(learner, prediction) for learner, prediction in zip(learners, seen)]
+        seen = [run.parts.engine.predict(net, held.images) for net in method.nets]
+        scores = [prototype_scores(method, r, prediction) for r, prediction in enumerate(seen)]
         write_answers(run.home, [prediction.logits for prediction in seen], scores, held)
     else:
-        model = model_of(run.chosen, run.config, run.rows, learners, run.parts.engine.device)
+        model = model_of(run.chosen, run.config, run.rows, method, run.parts.engine.device)
         looks = model.look(held.images, run.config.engine.eval_batch)
         write_answers(run.home, [look.logits for look in looks], [look.prototypes for look in looks], held)

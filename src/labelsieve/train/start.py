@@ -137,7 +137,7 @@ def _started(folder: RunFolder | None, config: Config, watch: Watch | None, rows
     run = new_run(folder, whole, rows, choices)
     if whole.pretrained is not None:
         tensors = _pretrained_tensors(whole, say)
-        used = [start_from(learner.network, tensors, whole.pretrained) for learner in run.parts.learners]
+        used = [start_from(net.network, tensors, whole.pretrained) for net in run.parts.method.nets]
         run.choices += (f"weights: {used[0]} tensors of {whole.pretrained}; the classifier is new",)
     if folder is None:
         return run

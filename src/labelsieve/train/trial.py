@@ -6,6 +6,7 @@ number of epochs make the warm-up. Seconds, for vectors are small.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -14,15 +15,16 @@ from torch import Tensor
 
 from labelsieve.config.schema import Config, override
 from labelsieve.engine.device import choose_device
+from labelsieve.methods.epochs import Diverged, learn
 from labelsieve.methods.parts.streams import PLAN, seeded
-from labelsieve.methods.stages import warm_up
 from labelsieve.runs.rows import Rows
-from labelsieve.train.build import engine_for, learner_for, recipe_for, views_of
+from labelsieve.train.build import engine_for, make_for, method_for, only, views_of
 
 RATES = (0.05, 0.015, 0.005, 0.0015)
 FOLDS = 5  # one of which is held out
 LARGEST = 20_000  # vectors: more settle nothing that so many leave open
 PATIENCE = 2  # epochs without a better one, after which a rate has shown what it can
+PLAIN = "ce"
 THIRD = 2  # the number of the network that tries: neither of the run's own two
 
 
@@ -52,26 +54,25 @@ def tried(config: Config, rows: Rows) -> WarmUp:
 
 def _course(config: Config, rows: Rows, rate: float) -> Iterator[WarmUp]:
     """A network's loss on held-out vectors after each epoch, until it has been getting worse."""
-    config = override(config, {"training.lr": rate, "method": "ce", "cleaner": "gmm-agn", "training.mixed": None})
+    config = override(config, {"training.lr": rate, "training.lr_drop": 1.0, "method": PLAIN, "training.schedule": "step"})
     order = torch.randperm(len(rows.data), generator=seeded(config.seed, PLAN))[:LARGEST]
     held, taken = order[: len(order) // FOLDS], order[len(order) // FOLDS :]
     if len(held) == 0 or len(taken) < 2:
         return
     config = override(config, {"training.warmup_batch": min(config.training.warmup_batch, len(taken))})
-    device, recipe = choose_device(config.device), recipe_for(config, config.training.warmup)
-    engine = engine_for(config, rows.data.rows(taken), views_of(rows.collection, config.views), device)
-    learner = learner_for(config, rows.collection, recipe, THIRD, device)
-    engine.adopt(learner)
+    device, data, epochs = choose_device(config.device), rows.data.rows(taken), config.training.warmup
+    engine = engine_for(config, data, views_of(rows.collection, config.views), device)
+    method = method_for(config, data, only(make_for(config, rows.collection, device), THIRD), device)
+    engine.adopt(method)
     values, labels = engine.place(rows.data.images[held]), rows.data.labels[held]
     best = WarmUp(0, rate, torch.inf)
-    for epoch in range(config.training.warmup):
-        learner.set_lr(rate)
-        warm_up(learner, recipe, epoch, engine)
-        latest = WarmUp(epoch + 1, rate, _loss(engine.predict(learner, values).logits, labels))
-        yield latest
-        best = min(best, latest, key=lambda each: each.loss)
-        if latest.epochs - best.epochs >= PATIENCE:
-            return
+    with suppress(Diverged):  # this rate is too high
+        for epoch in learn(method, engine, stop=epochs):
+            latest = WarmUp(epoch.index + 1, rate, _loss(engine.predict(method.nets[0], values).logits, labels))
+            yield latest
+            best = min(best, latest, key=lambda each: each.loss)
+            if latest.epochs - best.epochs >= PATIENCE:
+                return
 
 
 def _loss(logits: Tensor, labels: Tensor) -> float:

@@ -4,17 +4,18 @@
 tensors, never pictures or networks, so they work alone on anybody's embeddings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from torch import Tensor
 
+from labelsieve.methods.parts.batches import Prepare
 from labelsieve.methods.parts.contrastive import ContrastiveCleaner
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.prototypes import PrototypeCleaner
 from labelsieve.methods.parts.small_loss import MixtureCleaner
 
-__all__ = ["Cleaner", "ContrastiveCleaner", "Evidence", "MixtureCleaner", "PrototypeCleaner"]
+__all__ = ["Cleaner", "ContrastiveCleaner", "Evidence", "Judge", "MixtureCleaner", "PrototypeCleaner"]
 
 
 class Cleaner(Protocol):
@@ -31,3 +32,18 @@ class Cleaner(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take up where another cleaner of the same settings stood."""
+
+
+class Judge(Cleaner, Protocol):
+    """A cleaner by prototypes, or in their place: its learning rate drops with the network's, and most can classify."""
+
+    lr: float
+    prepare: Prepare
+    inner: Callable[..., Tensor]  # the function of tensors that most of a step is
+
+    @property
+    def cosine(self) -> float:
+        """0 for plain products of embeddings and prototypes, else the scale of their cosine."""
+
+    def classify(self, features: Tensor) -> Tensor | None:
+        """Scores (N, K) of features (N, D); None from a cleaner that judges given labels only."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from labelsieve.methods.parts.batches import Prepare, plainly, sorted_for
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.momentum import changed_by, descend, momenta, part, restore, set_lr, sgd
+from labelsieve.methods.parts.momentum import Sgd, part, restore
 from labelsieve.methods.parts.prototypes import Projector, sized_as
 from labelsieve.methods.parts.streams import PROTOTYPES, WEIGHTS, seeded
 
@@ -59,7 +59,8 @@ class ContrastiveCleaner:
         self.inner: Callable[..., Tensor] = contrastive_loss
         self.projector_: Projector | None = None
         self.prototypes_: Tensor | None = None  # (K, d), unit length
-        self.optimiser_: torch.optim.Optimizer | None = None
+        self.optimiser_: Sgd | None = None
+        self.rate_ = torch.zeros(())  # the learning rate, where steps read it
 
     @property
     def cosine(self) -> float:
@@ -72,10 +73,10 @@ class ContrastiveCleaner:
         if self.prototypes_ is None:
             self.prototypes_ = self._class_means(seen)
         assert self.optimiser_ is not None
-        set_lr(self.optimiser_, self.lr)
+        self.rate_.fill_(self.lr)
         labels, kept = pseudo_labels(seen.probs, torch.softmax(self.classify(seen.features), 1), seen.labels, self.confident)
         order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_))
-        whole_pass = self.prepare(self, "contrastive", self._step, self._tensors, (self.lr,))
+        whole_pass = self.prepare(self, "contrastive", self._step, self._tensors, ())
         whole_pass(sorted_for((seen.features.float(), labels, kept), order, self.batch), self.batch)
         self.learnt_ += 1
 
@@ -95,7 +96,7 @@ class ContrastiveCleaner:
         kept = kept * weight
         embeddings = self._embed(features)
         loss = self.inner(embeddings @ self.prototypes_.T / self.temperature, labels, kept)
-        descend(self.optimiser_, loss)
+        self.optimiser_.descend(loss, self.rate_)
         with torch.no_grad():
             members = F.one_hot(labels, len(self.prototypes_)).to(embeddings.dtype) * kept.unsqueeze(1)
             count = members.sum(0).unsqueeze(1)
@@ -106,7 +107,7 @@ class ContrastiveCleaner:
 
     def _tensors(self) -> list[Tensor]:
         assert self.prototypes_ is not None and self.optimiser_ is not None
-        return [*changed_by(self.optimiser_), self.prototypes_]
+        return [*self.optimiser_.tensors(), self.prototypes_]
 
     def _embed(self, features: Tensor) -> Tensor:
         assert self.projector_ is not None
@@ -123,14 +124,15 @@ class ContrastiveCleaner:
 
     def _start(self, features: int, device: torch.device) -> None:
         self.projector_ = Projector(features, self.dim, 1, 0.0, seeded(self.seed, WEIGHTS)).to(device)
-        self.optimiser_ = sgd(self.projector_.parameters(), self.lr, self.momentum, self.weight_decay)
+        self.optimiser_ = Sgd(self.projector_.parameters(), self.momentum, self.weight_decay)
+        self.rate_ = torch.zeros((), device=device)
 
     def state_dict(self) -> dict[str, Tensor]:
         if self.projector_ is None or self.prototypes_ is None or self.optimiser_ is None:
             return {}
         state = {f"projector.{name}": value for name, value in self.projector_.state_dict().items()}
         state |= {"prototypes": self.prototypes_, "learnt": torch.tensor(self.learnt_)}
-        return state | momenta(self.optimiser_)
+        return state | self.optimiser_.named_momenta()
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         if not state:
@@ -141,5 +143,5 @@ class ContrastiveCleaner:
             self.prototypes_ = torch.empty_like(prototypes)
         assert self.projector_ is not None and self.prototypes_ is not None and self.optimiser_ is not None
         self.projector_.load_state_dict(part(state, "projector"))
-        restore({"prototypes": self.prototypes_} | momenta(self.optimiser_), state)
+        restore({"prototypes": self.prototypes_} | self.optimiser_.named_momenta(), state)
         self.learnt_ = int(state["learnt"])

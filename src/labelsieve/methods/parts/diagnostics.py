@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
 
 from labelsieve.methods.parts.wilson import share_interval
+
+NAMES = ("first", "second")  # what networks are called in measures
 
 
 def auc(chance: Tensor, clean: Tensor) -> float | None:
@@ -54,39 +57,12 @@ def accuracy(scores: Tensor, labels: Tensor, top: int = 1) -> float:
     return 100 * float(right.double().mean())
 
 
+def summed(scores: Sequence[Tensor]) -> Tensor:
+    """Of all networks, (N, K): what they say together."""
+    return reduce(torch.add, scores)
+
+
 def accuracy_interval(right: int, count: int) -> tuple[float, float]:
     """Percent: what the accuracy may be (95 %) where `right` of `count` were; nan where nothing was counted."""
     low, high = share_interval(right, count)
     return 100 * low, 100 * high
-
-
-MOSTLY_CLEAN = 0.9  # what is taken as clean in any case, from which on all of it may well be
-
-
-def collapse(
-    clean: Tensor,
-    predicted: Tensor,
-    classes: int,
-    given: Tensor | None = None,
-    least_clean: float = 0.0,
-    names: Sequence[str] | None = None,
-) -> str | None:
-    """In words, when a partition has collapsed: almost nothing or everything clean, or one class swallows the rest.
-
-    A class counts as swallowing when over half of all predictions are its, with more than two classes to choose from and
-    over three times what its share would be; where it is that common among the `given` labels already, once and a half that.
-    It is called by its number, or as `names` (K,) have it.
-    That all count as clean is no collapse where the noise found is so small that `least_clean` of them are taken as such anyway.
-    """
-    share = float(clean.double().mean())
-    if share < 0.01:
-        return f"almost nothing counts as clean ({100 * share:.1f} % of the labels)"
-    if share > 0.995 and least_clean < MOSTLY_CLEAN:
-        return f"almost everything counts as clean ({100 * share:.1f} % of the labels)"
-    counts = torch.bincount(predicted.cpu(), minlength=classes).double() / max(len(predicted), 1)
-    largest = float(counts.max())
-    common = 0.0 if given is None else float((given == counts.argmax().to(given.device)).double().mean())
-    if classes > 2 and largest > 0.5 and largest > 3 / classes and largest > min(1.5 * common, 0.99):
-        name = int(counts.argmax()) if names is None else names[int(counts.argmax())]
-        return f"class {name} swallows the rest ({100 * largest:.0f} % of all predictions)"
-    return None

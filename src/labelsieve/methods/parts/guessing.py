@@ -10,23 +10,23 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from labelsieve.methods.learner import Learner
+from labelsieve.methods.net import Eye
 from labelsieve.methods.parts.parted import can_part, in_parts, normalising, turned
 
 PASSES = (1, 2, 4)  # over a step's weak views: all together, labelled apart from unlabelled, each view
 VIEWS = 4
 
 
-def guesses(learner: Learner, weak: Tensor, passes: int) -> Tensor:
+def guesses(net: Eye, weak: Tensor, passes: int) -> Tensor:
     """Logits (4B, K) of the views x1, x2, u1, u2 (4B, C, H, W) by a network in train mode, in so many passes.
 
     The unlabelled views are looked at first, as published; running statistics remember the latest pass best.
     """
-    with counting(learner.network, VIEWS // passes):
-        if passes > 1 and learner.joins_passes and can_part(learner.network):
-            with in_parts(learner.network, passes):
-                return learner.look(weak)[0]
-        seen = [learner.look(some)[0] for some in turned(weak.chunk(passes))]
+    with counting(net.network, VIEWS // passes):
+        if passes > 1 and net.joins_passes and can_part(net.network):
+            with in_parts(net.network, passes):
+                return net.look(weak)[0]
+        seen = [net.look(some)[0] for some in turned(weak.chunk(passes))]
         return torch.cat(turned(seen))
 
 

@@ -1,12 +1,12 @@
-"""The paper's equations as pure functions of tensors. Each cites its number; PAPER.md maps them to their tests.
+"""The equations of the paper and of MixMatch, which it builds on, as pure functions. PAPER.md maps them to their tests.
 
-Letters: N samples, K classes, d the embedding's size; v' (`embeddings`, (N, d)) the projected feature, C (`prototypes`,
-(K, d)), y (`labels`, (N,)) the given label, p (`probs`, (N, K)) the classifier's softmax, q(z=0) the chance that a
-label is clean, X the clean set, U the noisy set, X^P the confident samples among the noisy ones.
-
-A loss over a set is the mean over that set; an empty set gives 0. Sets come as samples (all rows count) or as a 0/1
-`weight` per row, which keeps shapes static where a step is compiled or captured.
+Letters: N samples, K classes, v' (`embeddings`, (N, d)) the projected feature, C (`prototypes`, (K, d)), y (`labels`, (N,)) the
+given label, p (`probs`, (N, K)) the softmax, q(z=0) or w the chance that a label is clean, X and U clean and noisy set, X^P
+the confident samples of U, T the temperature, l the mixing share. A loss over a set is the mean over it; an empty set gives 0.
+Sets come as samples (all rows count) or as a 0/1 `weight` per row, which keeps shapes static where a step is captured.
 """
+
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -141,3 +141,39 @@ def negative_entropy(logits: Tensor) -> Tensor:
 def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
     """The per-sample loss that the mixture looks at: (N,)."""
     return F.cross_entropy(logits, labels, reduction="none")
+
+
+def sharpen(probs: Tensor, temperature: float) -> Tensor:
+    """p^(1/T), renormalised over classes: (N, K). Through logarithms: a low T would power every share down to 0."""
+    return torch.softmax(probs.clamp_min(1e-12).log() / temperature, 1)
+
+
+def refine(given: Tensor, guessed: Tensor, w: Tensor, temperature: float) -> Tensor:
+    """Labelled targets: w y + (1 - w) guess, sharpened. `given` one-hot (B, K), `guessed` (B, K), `w` (B,)."""
+    w = w.unsqueeze(1)
+    return sharpen(w * given + (1 - w) * guessed, temperature)
+
+
+def guess(views: Sequence[Tensor], temperature: float) -> Tensor:
+    """Unlabelled targets: the mean of both networks' softmax over the weak views, sharpened."""
+    return sharpen(torch.stack(tuple(views)).mean(0), temperature)
+
+
+def mix(first: Tensor, second: Tensor, share: Tensor) -> Tensor:
+    """l a + (1 - l) b, with one l for the whole step."""
+    return share * first + (1 - share) * second
+
+
+def mixing_shares(steps: int, beta: float, generator: torch.Generator) -> Tensor:
+    """l ~ Beta(a, a), l = max(l, 1 - l), one for each step: (steps,). Two Gamma draws make a Beta draw."""
+    shape = torch.full((2, steps), float(beta), dtype=torch.float64)
+    gammas = torch._standard_gamma(shape, generator=generator)
+    share = gammas[0] / gammas.sum(0)
+    return torch.maximum(share, 1 - share).to(torch.float32)
+
+
+def ramp(epoch: float, start: float, length: float) -> float:
+    """Linear from 0 at `start` to 1 at `start + length`; `epoch` moves with every step."""
+    if length <= 0:
+        return 1.0
+    return min(max((epoch - start) / length, 0.0), 1.0)

@@ -1,6 +1,7 @@
-"""SGD with its whole state visible from the start: gradients and momentum exist before the first step.
+"""SGD whose whole state exists before the first step, and whose learning rate is a tensor.
 
-So a step has static buffers (it can be captured), and the state can be saved and restored as plain tensors.
+So a step has static buffers and can be captured, a schedule that changes the rate every step records nothing anew, and the
+state can be saved and restored as plain tensors.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,31 +11,46 @@ from torch import Tensor, nn
 from torch.func import grad_and_value
 
 
-def sgd(parameters: Iterable[nn.Parameter], lr: float, momentum: float, weight_decay: float) -> torch.optim.SGD:
-    """SGD with zeroed gradients and momenta; a zero momentum gives the same first step as none at all."""
-    weights = list(parameters)
-    fused = all(weight.is_cuda for weight in weights) or None  # one kernel in place of four that each read all weights
-    optimiser = torch.optim.SGD(weights, lr=lr, momentum=momentum, weight_decay=weight_decay, fused=fused)
-    for parameter in optimised(optimiser):
-        parameter.grad = torch.zeros_like(parameter)
-        optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
-    return optimiser
+class Sgd:
+    """SGD with momentum over `parameters`. On CUDA it is torch's fused kernel, elsewhere the same rule in plain operations."""
 
+    def __init__(self, parameters: Iterable[nn.Parameter], momentum: float, weight_decay: float, nesterov: bool = False) -> None:
+        self.weights = list(parameters)
+        self.momentum, self.weight_decay, self.nesterov = momentum, weight_decay, nesterov
+        self.momenta = [torch.zeros_like(weight) for weight in self.weights]
+        for weight in self.weights:
+            weight.grad = torch.zeros_like(weight)
+        self.fused = self._fused() if self.weights and all(weight.is_cuda for weight in self.weights) else None
 
-def optimised(optimiser: torch.optim.Optimizer) -> list[nn.Parameter]:
-    return [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    def _fused(self) -> torch.optim.SGD:
+        """One kernel in place of four that each read all weights. It reads the rate from a tensor on the device."""
+        rate = torch.zeros((), device=self.weights[0].device)
+        known = {"momentum": self.momentum, "weight_decay": self.weight_decay, "nesterov": self.nesterov}
+        optimiser = torch.optim.SGD(self.weights, lr=rate, fused=True, **known)  # type: ignore[arg-type]
+        for weight, momentum in zip(self.weights, self.momenta):
+            optimiser.state[weight]["momentum_buffer"] = momentum
+        return optimiser
 
+    def descend(self, loss: Tensor, lr: Tensor) -> None:
+        """One step down the loss, in place throughout: no gradient tensor is ever freed or made anew."""
+        for weight in self.weights:
+            assert weight.grad is not None
+            weight.grad.zero_()
+        loss.backward()
+        if self.fused is not None:
+            self.fused.param_groups[0]["lr"].copy_(lr)
+            self.fused.step()
+            return
+        gradients = [weight.grad for weight in self.weights if weight.grad is not None]
+        update(self.weights, self.momenta, gradients, lr, self.momentum, self.weight_decay, self.nesterov)
 
-def set_lr(optimiser: torch.optim.Optimizer, lr: float) -> None:
-    for group in optimiser.param_groups:
-        group["lr"] = lr
+    def tensors(self) -> list[Tensor]:
+        """Every tensor that a step changes."""
+        gradients = [weight.grad for weight in self.weights if weight.grad is not None]
+        return [*self.weights, *gradients, *self.momenta]
 
-
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-    """One step down the loss, in place throughout: no gradient tensor is ever freed or made anew."""
-    optimiser.zero_grad(set_to_none=False)
-    loss.backward()
-    optimiser.step()
+    def named_momenta(self) -> dict[str, Tensor]:
+        return {f"momentum.{i}": momentum for i, momentum in enumerate(self.momenta)}
 
 
 def slope(risk: Callable[[Sequence[Tensor]], Tensor], weights: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
@@ -60,22 +76,22 @@ def cut(gradients: Sequence[Tensor], steepest: float) -> list[Tensor]:
 
 @torch.no_grad()
 def update(
-    weights: Sequence[Tensor], remembered: Sequence[Tensor], gradients: Sequence[Tensor], lr: float, momentum: float, decay: float
+    weights: Sequence[Tensor],
+    momenta: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    lr: Tensor,
+    momentum: float,
+    decay: float,
+    nesterov: bool = False,
 ) -> None:
-    """SGD's own rule, in place: what torch's optimiser does, as a function that can be compiled together with the gradient."""
-    for weight, memory, gradient in zip(weights, remembered, gradients):
-        memory.mul_(momentum).add_(gradient.add(weight, alpha=decay))
-        weight.add_(memory, alpha=-lr)
+    """SGD's own rule, in place: what torch's optimiser does, as a function that can be compiled together with the gradient.
 
-
-def changed_by(optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """Every tensor that a step of this optimiser changes: weights, gradients, momenta."""
-    weights = optimised(optimiser)
-    return [*weights, *(w.grad for w in weights if w.grad is not None), *momenta(optimiser).values()]
-
-
-def momenta(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {f"momentum.{i}": optimiser.state[p]["momentum_buffer"] for i, p in enumerate(optimised(optimiser))}
+    The rate is a tensor (), read where the kernel runs, so that a recorded step goes by the rate at the time it is replayed.
+    """
+    for weight, memory, gradient in zip(weights, momenta, gradients):
+        gradient = gradient.add(weight, alpha=decay)
+        memory.mul_(momentum).add_(gradient)
+        weight.addcmul_(gradient.add(memory, alpha=momentum) if nesterov else memory, lr, value=-1)
 
 
 @torch.no_grad()

@@ -68,7 +68,7 @@ def descent(
     weights: Sequence[Tensor],
     remembered: Sequence[Tensor],
     batch: tuple[Tensor, ...],
-    rates: tuple[float, float, float],
+    rates: tuple[Tensor, float, float],
     alpha: float,
     cosine: float,
 ) -> Tensor:
@@ -134,6 +134,7 @@ class PrototypeCleaner:
         self.projector_: Projector | None = None
         self.prototypes_: nn.Parameter | None = None
         self.momenta_: list[Tensor] = []  # one for each of the weights
+        self.rate_ = torch.zeros(())  # the learning rate, where steps read it
         self.past_: Tensor | None = None  # (up to memory, N): the scores after each call of learn, the newest last
 
     def learn(self, seen: Evidence, clean: Tensor | None = None, features: Tensor | None = None) -> None:
@@ -147,7 +148,8 @@ class PrototypeCleaner:
         predicted = seen.predicted
         confident = losses.confident_noisy(seen.probs, seen.labels, clean)
         columns = ((seen.features if features is None else features).float(), seen.labels, clean, predicted, confident)
-        whole_pass = self.prepare(self, "prototypes", self._step, self._tensors, (self.lr, self.alpha))
+        self.rate_.fill_(self.lr)
+        whole_pass = self.prepare(self, "prototypes", self._step, self._tensors, (self.alpha,))
         for turn in range(self.passes):
             order = torch.randperm(len(seen), generator=seeded(self.seed, PROTOTYPES, self.learnt_, turn))
             whole_pass(sorted_for(columns, order, self.batch), self.batch)
@@ -183,7 +185,7 @@ class PrototypeCleaner:
     ) -> Tensor:
         """One SGD step on L_C. Shapes are static: a short last batch is filled up with rows of weight 0."""
         batch = (features, labels, clean, predicted, confident, weight)
-        rates = (self.lr, self.momentum, self.weight_decay)
+        rates = (self.rate_, self.momentum, self.weight_decay)
         return self.inner(self._weights(), self.momenta_, batch, rates, self.alpha, self.cosine)
 
     def _tensors(self) -> list[Tensor]:
@@ -202,6 +204,7 @@ class PrototypeCleaner:
         self.projector_ = Projector(features, self.dim, self.depth, self.cosine, generator).to(device)
         self.prototypes_ = nn.Parameter((0.01 * torch.randn(classes, self.dim, generator=generator)).to(device))
         self.momenta_ = [torch.zeros_like(weight, requires_grad=False) for weight in self._weights()]
+        self.rate_ = torch.zeros((), device=device)
 
     @staticmethod
     def _own_teacher(seen: Evidence) -> Tensor:

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelsieve.config.presets import CLEANERS
 from labelsieve.errors import UsageError, suggest
-from labelsieve.methods.learner import Judge, as_it_is
+from labelsieve.methods.net import as_it_is
 from labelsieve.methods.parts.batches import plainly
-from labelsieve.methods.parts.cleaners import Cleaner, ContrastiveCleaner, Evidence, PrototypeCleaner
+from labelsieve.methods.parts.cleaners import Cleaner, ContrastiveCleaner, Evidence, Judge, PrototypeCleaner
 from labelsieve.methods.parts.dropout import layers_drawing_from
 from labelsieve.methods.parts.evidence import AXES
+from labelsieve.methods.parts.names import CLEANERS
 from labelsieve.methods.parts.streams import WEIGHTS, seeded
 
 Make = Callable[..., Cleaner]
@@ -52,6 +52,7 @@ def check_cleaner(name: str) -> None:
 
 def own_cleaner(name: str, seed: int) -> Judge:
     """The registered cleaner, newly made; one made of ours stays itself, for it classifies too. Torch draws by the seed."""
+    check_cleaner(name)
     try:
         with layers_drawing_from(seeded(seed, WEIGHTS), torch.device("cpu")):
             made = REGISTERED[name](seed=seed)

@@ -1,0 +1,88 @@
+"""A method's own settings out of a configuration: its section, or for the first methods the keys training.* and cleaning.*."""
+
+from dataclasses import fields
+from typing import Any
+
+from labelsieve.config.lengths import epochs_of
+from labelsieve.config.schema import Config
+from labelsieve.methods.ce import CrossEntropy
+from labelsieve.methods.cpc import Cpc
+from labelsieve.methods.dividemix import DivideMix
+from labelsieve.methods.parts.names import PROTOTYPES
+from labelsieve.methods.registry import method_named
+
+MEMORY = 5  # scores that prototypes average, as the mixture does with losses at 90 % noise; chosen by benchmark/judges.py
+
+
+def settings_for(config: Config, epochs: int | None = None) -> Any:
+    """The method's `Config`; `epochs` are those that were decided on."""
+    method = method_named(config.method)
+    if issubclass(method, CrossEntropy):
+        return method.Config(entropy_penalty=config.training.entropy_penalty)
+    if not issubclass(method, DivideMix):
+        return method.Config()
+    known = _dividing(config, epochs) | (_by_prototypes(config, epochs) if issubclass(method, Cpc) else {})
+    return method.Config(**{field.name: known[field.name] for field in fields(method.Config) if field.name in known})
+
+
+def _dividing(config: Config, epochs: int | None) -> dict[str, Any]:
+    t, c = config.training, config.cleaning
+    return {
+        "cleaner": config.cleaner,
+        "warmup": min(t.warmup, epochs_of(config, epochs)),
+        "entropy_penalty": t.entropy_penalty,
+        "mixture_threshold": 0.5 if c.mixture_threshold is None else c.mixture_threshold,
+        "mixture_memory": c.mixture_memory or 1,
+        "mixture_range": c.mixture_range,
+        "least_clean": c.least_clean or 0.0,
+        "mixed": t.mixed is not False,
+        "lambda_u": 0.0 if t.lambda_u is None else t.lambda_u,
+        "ramp_epochs": t.ramp_epochs,
+        "temperature": t.temperature,
+        "beta": 4.0 if t.beta is None else t.beta,
+        "prior_weight": t.prior_weight,
+        "guess_passes": t.guess_passes,
+        "train_unlabelled": t.train_unlabelled,
+        "strong_views": config.views.policy != "none",
+    }
+
+
+def _by_prototypes(config: Config, epochs: int | None) -> dict[str, Any]:
+    c = config.cleaning
+    return {
+        "prototype_warmup": prototype_warmup_for(config, epochs),
+        "tau": c.tau,
+        "prototype_teacher": c.prototype_teacher,
+        "judge_first": c.judge_first,
+        "prototype_views": c.prototype_views,
+        "numbers": _numbers(config),
+    }
+
+
+def _numbers(config: Config) -> dict[str, Any]:
+    """What the cleaner is built with; a user's own has numbers of its own."""
+    c, t = config.cleaning, config.training
+    if config.cleaner not in (*PROTOTYPES, "contrastive"):
+        return {}
+    lr = t.lr if c.prototype_lr is None else c.prototype_lr
+    shared = {"dim": c.dim, "lr": lr, "momentum": t.momentum, "weight_decay": t.weight_decay, "batch": t.batch}
+    if config.cleaner == "contrastive":
+        return shared
+    memory = prototype_memory_for(config)
+    own = {"alpha": c.alpha, "passes": c.passes, "depth": c.projector_depth, "cosine": c.cosine, "prior": c.prototype_prior}
+    return shared | own | {"memory": memory}
+
+
+def prototype_warmup_for(config: Config, epochs: int | None = None) -> int:
+    """e, in epochs."""
+    share = config.cleaning.prototype_warmup
+    return max(2, round(share * epochs_of(config, epochs))) if share else 0
+
+
+def prototype_memory_for(config: Config) -> int:
+    """Scores are averaged only if prototypes warm up long enough to forget their first ones before they divide.
+
+    A run that finds its own length does not, nor one that sees other rows in each epoch.
+    """
+    said, known = config.cleaning.prototype_memory, config.training.epochs is not None and not config.training.epoch_batches
+    return said or (MEMORY if known and prototype_warmup_for(config) >= MEMORY else 1)

@@ -1,0 +1,135 @@
+"""A network as methods train it: a body, named heads, one optimiser over all of them, optionally a twin that follows slowly."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labelsieve.methods.parts.momentum import Sgd, part, restore
+
+See = Callable[[nn.Module, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+Fuse = Callable[[Callable[..., Any]], Callable[..., Any]]  # a function of tensors -> the same in a faster form
+
+
+def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def see(network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
+    """(logits, v) of pixels 0..255 or vectors; a function of the network, so that all nets share what is compiled of it."""
+    seen = (pixels.float() - mean) / std
+    if seen.dim() == 4:
+        seen = seen.contiguous(memory_format=torch.channels_last)
+    result: tuple[Tensor, Tensor] = network(seen)
+    return result
+
+
+def scale(values: Sequence[float], axes: int, device: torch.device | str) -> Tensor:
+    """A mean or standard deviation as batches meet it: (1, C, 1, 1) of bytes for samples of 3 axes, (1, D) as it is for 1."""
+    scaled = torch.tensor(values, device=device)
+    return scaled.view(1, -1) if axes == 1 else scaled.view(1, -1, 1, 1) * 255
+
+
+class Eye:
+    """A network that looks at samples: what a net and its twin have in common."""
+
+    def __init__(self, number: int, network: nn.Module, mean: Tensor, std: Tensor) -> None:
+        self.number = number
+        self.network = network
+        self.mean, self.std = mean, std
+        self.see: See = see  # an engine may put a faster form here
+        self.fuse: Fuse = as_it_is  # likewise for functions of tensors alone
+        self.joins_passes = False  # an engine that is faster so makes one pass of several that guess (`parted.in_parts`)
+
+    def look(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (B, K) and features (B, D) of pixels 0..255, bytes or mixtures of bytes, or of vectors.
+
+        Normalisation is affine and mixing shares add up to 1, so pixels may be mixed before they are normalised.
+        """
+        return self.see(self.network, pixels, self.mean, self.std)
+
+
+class Twin(Eye):
+    """The moving average of a net's weights. Nothing descends here; it starts as the net does."""
+
+    @torch.no_grad()
+    def follow(self, network: nn.Module, keep: Tensor) -> None:
+        """weights <- keep * own + (1 - keep) * the net's; `keep` is a tensor (), so it may change every step. Statistics of
+        BatchNorm are the twin's own, from the batches it sees in train mode."""
+        for own, other in zip(self.network.parameters(), network.parameters()):
+            own.lerp_(other, 1 - keep)
+
+
+class Net(Eye):
+    """Network (r) of a method. `heads` are modules on the features v, trained with the body."""
+
+    def __init__(
+        self,
+        number: int,
+        network: nn.Module,
+        mean: Tensor,
+        std: Tensor,
+        *,
+        momentum: float = 0.9,
+        weight_decay: float = 5e-4,
+        nesterov: bool = False,
+        heads: Mapping[str, nn.Module] | None = None,
+        twin: nn.Module | None = None,
+    ) -> None:
+        super().__init__(number, _placed(network, mean.device), mean, std)
+        self.heads = nn.ModuleDict(dict(heads or {})).to(mean.device)
+        self.optimiser = Sgd((*self.network.parameters(), *self.heads.parameters()), momentum, weight_decay, nesterov)
+        self.twin = None if twin is None else Twin(number, _placed(twin, mean.device), mean, std)
+        if self.twin is not None:
+            self.twin.network.load_state_dict(self.network.state_dict())
+            self.twin.network.requires_grad_(False)
+
+    @property
+    def modules(self) -> list[nn.Module]:
+        """Body and heads."""
+        return [self.network, self.heads]
+
+    def eyes(self) -> list[Eye]:
+        """The net, and its twin if it has one."""
+        return [self] if self.twin is None else [self, self.twin]
+
+    def train(self, on: bool = True) -> None:
+        for module in self.modules:
+            module.train(on)
+
+    def descend(self, loss: Tensor, lr: Tensor) -> None:
+        """One step of SGD down the loss, over body and heads."""
+        self.optimiser.descend(loss, lr)
+
+    def follow(self, keep: Tensor) -> None:
+        """The twin moves towards the net: it keeps so much of itself."""
+        assert self.twin is not None
+        self.twin.follow(self.network, keep)
+
+    def tensors(self) -> list[Tensor]:
+        """Every tensor that a step changes."""
+        twin = [] if self.twin is None else [*self.twin.network.parameters(), *self.twin.network.buffers()]
+        return [*self.optimiser.tensors(), *self.network.buffers(), *self.heads.buffers(), *twin]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All that training changes in it, as one flat table of tensors."""
+        state = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        state |= {f"heads.{name}": value for name, value in self.heads.state_dict().items()}
+        state |= {f"optimiser.{name}": value for name, value in self.optimiser.named_momenta().items()}
+        if self.twin is not None:
+            state |= {f"twin.{name}": value for name, value in self.twin.network.state_dict().items()}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        state = {name: value.to(self.mean.device) for name, value in state.items()}
+        self.network.load_state_dict(part(state, "network"))
+        self.heads.load_state_dict(part(state, "heads"))
+        restore(self.optimiser.named_momenta(), part(state, "optimiser"))
+        if self.twin is not None:
+            self.twin.network.load_state_dict(part(state, "twin"))
+
+
+def _placed(network: nn.Module, device: torch.device) -> nn.Module:
+    placed: nn.Module = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return placed
