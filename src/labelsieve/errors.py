@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
+LONGEST = 1000  # characters of a word that is compared with others
+
 
 class ToolError(Exception):
     """Something outside the program is wrong: a file, a label, a disk."""
@@ -26,6 +28,8 @@ def suggest(word: str, choices: Iterable[str]) -> str:
 
     A number that lost its zeros in a spreadsheet means the one with them: 893 is 000893, though 001893 looks as near.
     """
+    if len(str(word)) > LONGEST:  # no name, and comparing it would take long
+        return ""
     known, bare = [str(one) for one in choices], str(word).lstrip("0")
     padded = [one for one in known if one.lstrip("0") == bare] if str(word).isdecimal() else []
     near = padded or get_close_matches(str(word), known, n=1, cutoff=0.5)

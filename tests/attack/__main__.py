@@ -109,28 +109,71 @@ def attack(worlds: Mapping[str, World], told: Told, numbers: range, workers: int
 
 
 def main() -> int:
+    """Inputs, kills, reviews. 1 where anything failed."""
+    from attack import worlds
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=20_000, help="damaged inputs to try")
+    parser.add_argument("--start", type=int, default=0, help="the number of the first")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--worlds", default=",".join(worlds.WORLDS))
+    parser.add_argument("--again", type=Path, help="try the cases kept there, and no new ones")
+    parser.add_argument("--kills", type=int, default=200, help="of commands, at a call that changes the disk")
+    parser.add_argument("--scenes", default="", help="only those whose names begin so: apply;report")
+    parser.add_argument("--reviews", type=int, default=22, help="kills of a review's server while people decide")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--keep", type=Path, default=FOUND, help="where inputs that fail go, a file each")
+    words = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="attack-") as place:
+        os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = f"{place}/cache"
+        warmed()
+        failed = False
+        if words.cases or words.again:
+            failed |= inputs(words, Path(place))
+        if words.kills:
+            failed |= kills(words, Path(place))
+        if words.reviews:
+            failed |= reviews(words, Path(place))
+    return int(failed)
+
+
+def kills(words: argparse.Namespace, place: Path) -> bool:
+    from attack.kills import SCENES, killed_all
+
+    began = time.monotonic()
+    told = killed_all(place, words.kills, tuple(one for one in SCENES if one.name.startswith(tuple(words.scenes.split(";")))))
+    failed = [one for one in told if one.failures]
+    for one in failed:
+        print(f"{one.scene}, call {one.call}: {'; '.join(one.failures)}", file=sys.stderr)
+    names = Counter(one.scene for one in told)
+    print(
+        f"{len(told)} kills in {time.monotonic() - began:.0f} s ({', '.join(f'{name} {count}' for name, count in names.items())})"
+    )
+    print(f"failed: {len(failed)}")
+    return bool(failed)
+
+
+def reviews(words: argparse.Namespace, place: Path) -> bool:
+    from attack.reviews import reviewed
+
+    told = reviewed(place, words.reviews, seed=words.seed)
+    print(told.words())
+    for one in told.failures:
+        print(one, file=sys.stderr)
+    return bool(told.failures)
+
+
+def inputs(words: argparse.Namespace, place: Path) -> bool:
     from attack import worlds
     from attack.aims import numbered
 
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cases", type=int, default=20_000)
-    parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--worlds", default=",".join(worlds.WORLDS))
-    parser.add_argument("--keep", type=Path, default=FOUND, help="where failures go, a file each")
-    parser.add_argument("--again", type=Path, help="try the cases kept there, and no new ones")
-    words = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="attack-") as place:
-        os.environ["XDG_CACHE_HOME"] = f"{place}/cache"
-        warmed()
-        again = [Case.of_text(path.read_text()) for path in sorted(words.again.glob("*.json"))] if words.again else None
-        names = {case.world for case in again} if again is not None else words.worlds.split(",")
-        made = worlds.made(tuple(names))
-        began = time.monotonic()
-        told = (lambda number: again[number]) if again is not None else (lambda number: numbered(made, words.seed, number))
-        count = words.cases if again is None else len(again)
-        lines = attack(made, told, range(words.start, words.start + count), words.workers, Path(place))
+    again = [Case.of_text(path.read_text()) for path in sorted(words.again.glob("*.json"))] if words.again else None
+    names = {case.world for case in again} if again is not None else words.worlds.split(",")
+    made = worlds.made(tuple(names))
+    began = time.monotonic()
+    told = (lambda number: again[number]) if again is not None else (lambda number: numbered(made, words.seed, number))
+    first, count = (words.start, words.cases) if again is None else (0, len(again))
+    lines = attack(made, told, range(first, first + count), words.workers, place)
     seconds = time.monotonic() - began
     failed = [line for line in lines if "failures" in line]
     kinds = Counter(one.partition(":")[0] for line in failed for one in line["failures"])
@@ -139,7 +182,8 @@ def main() -> int:
     slowest = max((line["seconds"] for line in lines), default=0.0)
     largest = max((line["memory"] for line in lines), default=0) / 2**30
     print(
-        f"{len(lines):,} inputs in {seconds:.0f} s; exit codes {dict(codes)}; slowest {slowest:.1f} s; {largest:.2f} GiB at most"
+        f"{len(lines):,} inputs in {seconds:.0f} s; exit codes {dict(sorted(codes.items()))}; slowest {slowest:.1f} s; "
+        f"{largest:.2f} GiB at most"
     )
     print(f"failed: {len(failed):,} ({', '.join(f'{name} {count}' for name, count in kinds.most_common()) or 'nothing'})")
     return bool(failed)

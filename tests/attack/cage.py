@@ -159,6 +159,7 @@ def _in_place(words: tuple[str, ...], here: Path, room: Path, watch: "Watch") ->
         handle = os.open(to, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(handle, stream)
         os.close(handle)
+    sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
     os.environ.update(HOME=str(room / "home"), XDG_CACHE_HOME=str(room / "home" / "cache"), TMPDIR=str(room / "tmp"))
     os.environ.update(XDG_STATE_HOME=str(room / "home" / "state"), COLUMNS="200", USER="tester", LOGNAME="tester")
     tempfile.tempdir = None

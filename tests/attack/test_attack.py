@@ -18,9 +18,14 @@ FOUND = sorted((TESTS / "attack" / "found").glob("*.json"))
 def attacked(place: Path, *words: str) -> tuple[str, list[dict[str, object]]]:
     """`python -m attack`, whose failures are kept below `place`: what it said, and they."""
     path = os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", "")))
-    command = [sys.executable, "-m", "attack", "--workers", "1", "--keep", str(place / "kept"), *words]
+    asked = dict.fromkeys(("--cases", "--kills", "--reviews"), "0") | dict(zip(words[::2], words[1::2]))
+    command = [sys.executable, "-m", "attack", "--workers", "1", "--keep", str(place / "kept")]
     ended = subprocess.run(
-        command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}, cwd=place
+        [*command, *(word for pair in asked.items() for word in pair)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        cwd=place,
     )
     assert ended.returncode in (0, 1), ended.stderr
     return ended.stdout + ended.stderr, [json.loads(path.read_text()) for path in (place / "kept").glob("*.json")]
@@ -32,8 +37,14 @@ def test_what_failed_once_does_not_fail_again(tmp_path: Path) -> None:
 
 
 def test_a_few_new_inputs_break_nothing(tmp_path: Path) -> None:
-    said, failed = attacked(tmp_path, "--cases", "150", "--worlds", WORLDS)
-    assert "150 inputs" in said and not failed, said
+    said, failed = attacked(tmp_path, "--cases", "100", "--worlds", WORLDS)
+    assert "100 inputs" in said and not failed, said
+
+
+def test_commands_and_servers_that_are_killed_lose_nothing_and_go_on(tmp_path: Path) -> None:
+    said, _ = attacked(tmp_path, "--kills", "12", "--scenes", "apply, a table;decisions in;training", "--reviews", "1")
+    assert "12 kills" in said and "failed: 0" in said, said
+    assert "under 2 kills of the server; 0 failures" in said, said
 
 
 def test_the_attack_sees_what_it_looks_for(tmp_path: Path) -> None:

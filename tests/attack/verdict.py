@@ -18,7 +18,7 @@ STARTED = re.compile(r"^http://127\.0\.0\.1:\d+/", re.M)
 LONGEST = 4000  # characters of an error
 OWN = {  # by the command, what it may change and make
     "resume": ("run/", "next/"),
-    "report": ("run/report.html", "next/report.html"),
+    "report": ("run/report.html", "next/report.html", "run/.report.html.draft", "next/.report.html.draft"),
     "decisions": ("run/decisions.jsonl", "next/decisions.jsonl"),
 }
 GROWS = "decisions.jsonl"  # whatever happens, what stands in it stays
@@ -99,7 +99,8 @@ def _of_words(case: Case, ended: Ended) -> list[str]:
             found.append(f"an error of {len(ended.err):,} characters")
     if "Warning:" in ended.err or "warnings.warn" in ended.err:
         found.append("a warning of Python")
-    odd = CONTROL.search((ended.out + ended.err).replace("\r\n", "\n"))
+    # what `predict` prints is its table, which other programs read as it is
+    odd = CONTROL.search(((ended.out if case.words[0] != "predict" else "") + ended.err).replace("\r\n", "\n"))
     if odd:
         found.append(f"{odd.group()!r} on the terminal")
     return found
@@ -129,6 +130,8 @@ def _of_disk(case: Case, room: Path, before: dict[str, Seen], kept: dict[Path, b
     found = []
     for name, was in before.items():
         now = after.get(name)
+        if now is None and name.endswith(".draft") and not stat.S_ISLNK(was.kind) and not stat.S_ISFIFO(was.kind):
+            continue  # taken for one that a killed process left
         if (
             now != was
             and not (name.startswith("here/") and any(name.startswith(one) for one in own))

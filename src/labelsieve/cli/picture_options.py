@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+LARGEST = 2**26  # bytes of a file of class names
+
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting (see `labelsieve presets --keys`); repeatable."),
@@ -107,6 +109,7 @@ def setting(name: str, value: Any) -> tuple[str, Any]:
 
 def class_names(text: str | None) -> list[str] | None:
     """The names in a file, one a line, or between commas."""
+    from labelsieve import doors
     from labelsieve.errors import ToolError, UsageError
 
     if text is None:
@@ -114,7 +117,7 @@ def class_names(text: str | None) -> list[str] | None:
     path = Path(text).expanduser()
     try:
         is_file = path.is_file()
-        words = path.read_text("utf-8-sig").splitlines() if is_file else text.split(",")
+        words = doors.read_text(path, LARGEST, follow=True).splitlines() if is_file else text.split(",")
     except (OSError, UnicodeError) as error:
         raise ToolError(f"{path}: the classes cannot be read ({error}); write one name a line, as UTF-8") from None
     names = [word.strip() for word in words if word.strip()]

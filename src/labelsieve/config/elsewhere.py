@@ -1,6 +1,5 @@
 """Choices made for one table go in, with the path of another; the choices that suit that one come out. Needs no torch."""
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labelsieve import doors
 from labelsieve.config.picture_choices import picture_options
 from labelsieve.config.schema import Config, PicturesConfig, override
 from labelsieve.data.pictures import columns as usual
@@ -17,6 +17,7 @@ from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.recognise import recognise
+from labelsieve.data.pictures.saved import LARGEST
 from labelsieve.data.pictures.shards import shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.errors import ToolError
@@ -121,7 +122,7 @@ def _saved(path: Path) -> list[str]:
     found: list[str] = []
     for file in sorted(path.glob("**/dataset_info.json")):
         try:
-            found += json.loads(file.read_text("utf-8"))["features"]
-        except (OSError, ValueError, KeyError, TypeError):
+            found += doors.read_json(file, LARGEST, follow=True)["features"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
     return found

@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from labelsieve import doors
 from labelsieve.data.unpacked import refuse_beyond_memory
 from labelsieve.errors import ToolError
 
@@ -19,7 +20,7 @@ UNSIGNED_BYTE = 8
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """The array in `path`: unsigned bytes in `dimensions` axes, and exactly as many as its header says."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        with doors.open_plain(path, follow=True) as packed, gzip.open(packed) if path.suffix == ".gz" else packed as stream:
             return _read(cast(BinaryIO, stream), dimensions, path)
     except (EOFError, zlib.error, OSError) as error:
         raise ToolError(f"{path}: cannot be read whole ({type(error).__name__}: {error}); fetch it again") from error

@@ -6,9 +6,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from labelsieve import doors
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.labels import name_of, spelt_as
-from labelsieve.data.pictures.tables import SUFFIXES, Table, open_table, text_of
+from labelsieve.data.pictures.tables import SUFFIXES, Table, open_table
 from labelsieve.errors import ToolError, suggest
 
 ACTION = "action"  # the column of issues.csv and of decisions
@@ -20,8 +21,8 @@ def read_ids(path: Path) -> list[str]:
     if not path.is_file():
         raise ToolError(f"{path}: no such file of trusted ids; check the path")
     if path.suffix.lower() not in SUFFIXES:
-        with text_of(path, None) as stream:
-            return [line.strip() for line in stream if line.strip()]
+        with doors.reading(path, "write one id a line, in UTF-8"):
+            return [line.strip() for line in doors.lines(path, follow=True) if line.strip()]
     table = open_table(path)
     _check_actions(path, table)
     for names in (usual.ID, usual.IMAGE):

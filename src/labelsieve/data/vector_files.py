@@ -120,7 +120,7 @@ def _label_list(path: Path, options: PictureOptions) -> Labels:
     if not path.is_file():
         raise ToolError(f"{path}: no such file; check the path of the labels")
     with text_of(path, options.encoding) as stream:
-        return name_labels(stream.read().rstrip("\r\n").splitlines(), str(path), options.classes)
+        return name_labels([line.rstrip("\r\n") for line in stream], str(path), options.classes)
 
 
 def parquet_rows(path: Path, options: PictureOptions) -> Rows:

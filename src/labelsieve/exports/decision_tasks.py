@@ -93,12 +93,8 @@ def _recorded(data: dict[str, Any], action: str, label: str | None) -> dict[str,
     """Who said the same before it went out, if anybody did."""
     records = data.get("decisions")
     for record in records if isinstance(records, list) else ():
-        whole = (
-            isinstance(record, dict)
-            and set(TEXTS) <= set(record)
-            and all(isinstance(record[key], str) for key in TEXTS if key != "label")
-        )
-        if whole and record["label"] == label and (label is not None or record["action"] == action):
+        whole = isinstance(record, dict) and all(isinstance(record.get(key), str) for key in TEXTS)
+        if whole and record.get("label") == label and (label is not None or record["action"] == action):
             return dict(record)
     return None
 

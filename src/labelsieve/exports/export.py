@@ -96,7 +96,7 @@ def sample_pictures(config: Config, model: Model, kind: torch.dtype) -> tuple[Te
     if model.backbone is not None:
         return _framed_pictures(config, model.backbone.sight.frame, kind)
     try:
-        images = rows_for(to_look_at(config)).data.images
+        images = _as_trained(rows_for(to_look_at(config)).data.images, model, config)
         chosen = images[torch.linspace(0, len(images) - 1, min(SAMPLES, len(images))).long()]
         which = "samples of the run's data"
     except ToolError:
@@ -127,5 +127,16 @@ def _probabilities(path: Path, config: Config, ids: Sequence[str]) -> np.ndarray
         )
     same = tuple(ids) == tuple(data.ids)
     images = data.images if same else data.images[torch.tensor([place[name] for name in ids])]
-    probs: np.ndarray = load_model(path, torch.device("cpu")).mean_shares(images).double().numpy()
+    model = load_model(path, torch.device("cpu"))
+    probs: np.ndarray = model.mean_shares(_as_trained(images, model, config)).double().numpy()
     return probs / probs.sum(1, keepdims=True)
+
+
+def _as_trained(images: Tensor, model: Model, config: Config) -> Tensor:
+    """The samples, or a `ToolError` where they were exchanged for others that the model cannot look at."""
+    if tuple(images.shape[1:]) != model.shape:
+        raise ToolError(
+            f"{config.data.source}: its samples are {tuple(images.shape[1:])} now, and it was trained on {model.shape}; put "
+            f"the old ones back, or train anew"
+        )
+    return images

@@ -159,11 +159,19 @@ def _put_new(draft: Path, path: Path) -> None:
 def _held(path: Path, clear: Callable[[Path], None], make: Callable[[Path], None]) -> Iterator[Path]:
     """A fresh draft of what will lie at `path`, which no other process clears away or fills meanwhile; gone afterwards."""
     draft = _draft_of(path)
-    if draft.exists() and not draft.is_symlink():
+    if _is_plain(draft) or (draft.is_dir() and not draft.is_symlink()):
         with _lock(draft, path), suppress(OSError):  # refused where its process lives
             clear(draft)
     if os.path.lexists(draft):  # no draft of ours
-        kind = "a link" if draft.is_symlink() else "a folder" if draft.is_dir() else "a file"
+        kind = (
+            "a link"
+            if draft.is_symlink()
+            else "a folder"
+            if draft.is_dir()
+            else "a file"
+            if draft.is_file()
+            else "a pipe or a device"
+        )
         raise ToolError(f"{draft}: {kind} is there, where the draft of {path.name} belongs; remove it, or choose another --out")
     make(draft)
     with _lock(draft, path) as handle:

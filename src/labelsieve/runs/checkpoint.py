@@ -18,7 +18,7 @@ from torch import Tensor
 from labelsieve import run_files
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError
-from labelsieve.run_files import METRICS, WHOLE, check
+from labelsieve.run_files import METRICS, NUMBER, WHOLE, check
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import refuse_other_folder
 from labelsieve.runs.slim import joined, shards, slim
@@ -108,7 +108,9 @@ def _read(newest: Path) -> Checkpoint:
     with reading(newest, "restore the checkpoint or start a new run"):
         try:
             facts = json.loads(run_files.text(newest / "state.json", newest.parents[1]))
-            check(facts, {"format": WHOLE, "epoch": WHOLE, "slim?": WHOLE, "metrics?": [METRICS]}, "state.json")
+            check(
+                facts, {"format": WHOLE, "epoch": WHOLE, "slim?": WHOLE, "metrics?": [METRICS], "values?": [NUMBER]}, "state.json"
+            )
             tensors = _read_slim(newest, facts["slim"]) if facts.get("slim") else _tensors(newest / STATE)
         except FileNotFoundError as error:
             raise ToolError(

@@ -13,6 +13,8 @@ from labelsieve.errors import ToolError
 from labelsieve.runs.atomic import SPACE
 from labelsieve.terminal.visible import visible
 
+LONGEST = 2000  # characters of an error: what it quotes from a file may be as long as the file
+
 
 class Interrupted(ToolError):
     """Ctrl-C, with what there is to say about it."""
@@ -41,7 +43,7 @@ def ended_in_a_line(debug: Callable[[], bool] = lambda: False) -> Iterator[None]
     except ToolError as error:
         if debug():
             raise
-        typer.echo(f"{'' if isinstance(error, Interrupted) else 'error: '}{visible(str(error))}", err=True)
+        typer.echo(f"{'' if isinstance(error, Interrupted) else 'error: '}{shortened(visible(str(error)))}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
@@ -56,6 +58,12 @@ def ended_in_a_line(debug: Callable[[], bool] = lambda: False) -> Iterator[None]
     except MemoryError:
         typer.echo("error: not enough memory; use fewer samples (--limit), a smaller batch or a smaller network", err=True)
         sys.exit(1)
+
+
+def shortened(words: str) -> str:
+    """The beginning, which names the thing, and the end, which says what to do."""
+    left = LONGEST - len(" ... ")
+    return words if len(words) <= LONGEST else f"{words[: 2 * left // 3]} ... {words[-left // 3 :]}"
 
 
 def as_command(main: Callable[..., object]) -> None:

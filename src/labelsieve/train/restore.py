@@ -61,6 +61,8 @@ def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows
 def _check_values(config: Config, rows: Rows, before: Sequence[float] | None) -> None:
     """A `ToolError` where samples have other values under the same labels; runs of earlier versions did not write these down."""
     now = values(rows)
+    if before is not None and len(before) != len(now):
+        raise ToolError("the checkpoint is damaged (its values are not two numbers); restore it or start a new run")
     if before is None or max(abs(one - other) for one, other in zip(before, now)) <= ALIKE * max(before[1], now[1]):
         return
     (mean, spread), (old_mean, old_spread) = now, before

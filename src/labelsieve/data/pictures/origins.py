@@ -181,13 +181,16 @@ def _absence(path: str, is_link: bool) -> str:
 
 
 def _within(path: str, top: str) -> bool:
-    return is_below(os.path.realpath(path), top)
+    try:
+        return is_below(os.path.realpath(path), top)
+    except ValueError:  # a NUL in it: nothing is there
+        return False
 
 
 def _stamp(path: str) -> bytes:
     try:
         seen = os.stat(path)  # noqa: PTH116 - as text, as in `Files`
-    except OSError:
+    except (OSError, ValueError):
         return b"gone\n"
     return b"%d %d\n" % (seen.st_size, seen.st_mtime_ns)
 

@@ -1,15 +1,17 @@
 """A folder that `datasets` wrote by save_to_disk goes in; a `Listing` comes out. Only pyarrow is needed."""
 
-import json
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from labelsieve import doors
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.stored import Part, StoredRows, stored_cells, stored_listing
 from labelsieve.data.trust import quoted
 from labelsieve.errors import ToolError, suggest
+
+LARGEST = 2**26  # bytes of what describes a data set: with very many classes or files, a few million
 
 
 def is_saved(path: Path) -> bool:
@@ -84,10 +86,8 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ToolError(f"{path}: it cannot be read ({error}); save the data set again") from None
+    with doors.reading(path, "save the data set again"):
+        found = doors.read_json(path, LARGEST, follow=True)
     if not isinstance(found, dict):
         raise ToolError(f"{path}: it is not a JSON object; save the data set again")
     return found

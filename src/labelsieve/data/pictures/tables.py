@@ -1,6 +1,8 @@
 """A table file (CSV, TSV, JSON lines, Parquet) goes in; the wanted columns come out, a list each."""
 
 import csv
+import errno
+import io
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -10,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+from labelsieve import doors
 from labelsieve.data.pictures.arrow import parquet_columns, parquet_file
 from labelsieve.data.pictures.options import named
 from labelsieve.doors import reading
@@ -50,12 +53,26 @@ def open_table(path: Path, encoding: str | None = None) -> Table:
     raise ToolError(f"{path}: not a table that is read; the suffixes are {', '.join(SUFFIXES)}")
 
 
+class _Lines(io.TextIOWrapper):
+    """Text whose lines end: none is longer than LINE."""
+
+    def __next__(self) -> str:
+        line = self.readline(doors.LINE + 1)
+        if len(line) > doors.LINE:
+            raise doors.Refusal(errno.EFBIG, f"a line of it is longer than {doors.LINE:,} characters")
+        if not line:
+            raise StopIteration
+        return line
+
+
 @contextmanager
 def text_of(path: Path, encoding: str | None) -> Iterator[TextIO]:
     """The file as text: UTF-8 with or without a byte order mark, unless another encoding is given."""
     try:
-        with path.open(encoding=encoding or "utf-8-sig", newline="") as stream:
+        with doors.open_plain(path, follow=True) as file, _Lines(file, encoding=encoding or "utf-8-sig", newline="") as stream:
             yield stream
+    except doors.Refusal as error:
+        raise ToolError(f"{path}: {doors.why(error)}; write one sample a line, in a plain file") from None
     except LookupError:
         raise ToolError(f'{path}: there is no encoding "{encoding}"; write {named("encoding")} as Python does: cp1252') from None
     except UnicodeError:
@@ -93,7 +110,7 @@ def _misquoted(path: Path, line: int, what: str) -> ToolError:
 def delimited(path: Path, encoding: str | None) -> "DelimitedTable":
     """A CSV or TSV by its first line; in a .csv, whichever of comma, semicolon and tab parts it most."""
     with text_of(path, encoding) as stream:
-        first = stream.readline()
+        first = stream.readline(doors.LINE)
         marks = "\t" if path.suffix.lower() in (".tsv", ".tab") else ",;\t"
         mark = max(marks, key=first.count)
         stream.seek(0)

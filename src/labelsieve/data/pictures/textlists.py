@@ -2,18 +2,16 @@
 
 from pathlib import Path
 
+from labelsieve import doors
 from labelsieve.errors import ToolError
 
 
 def lines_of(path: Path) -> list[str]:
     """The lines that hold something, without their ends."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ToolError(f"{path}: missing; unpack the official files there, or give the folder that has them") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ToolError(f"{path}: cannot be read as text ({error}); unpack it again") from None
-    found = [line for line in text.splitlines() if line.strip()]
+    if not path.exists():
+        raise ToolError(f"{path}: missing; unpack the official files there, or give the folder that has them")
+    with doors.reading(path, "unpack it again"):
+        found = [line.rstrip("\r\n") for line in doors.lines(path, follow=True) if line.strip()]
     if not found:
         raise ToolError(f"{path}: it is empty; unpack it again")
     return found
@@ -40,5 +38,5 @@ def labelled_keys(path: Path, classes: int) -> dict[str, int]:
 def inside(key: str, path: Path, number: int) -> str:
     """The key, or a `ToolError` where it leads out of the data's folder."""
     if key[:1] == "/" or ".." in key.split("/"):
-        raise ToolError(f'{path}, line {number}: "{key}" leads out of the data\'s folder; no official list does')
+        raise ToolError(f'{path}, line {number}: "{doors.short(key)}" leads out of the data\'s folder; no official list does')
     return key
