@@ -31,7 +31,7 @@ test-slow: setup
 
 # 20,000 damaged inputs, kills, and reviews whose server dies. What fails is kept in tests/attack/found, and is a test from then on.
 attack: setup
-	PYTHONPATH=tests OMP_NUM_THREADS=1 nice $(BIN)/python -m attack
+	PYTHONPATH=tests:. OMP_NUM_THREADS=1 nice $(BIN)/python -m attack
 
 lint: setup
 	$(BIN)/ruff check src tests studies examples .ci

@@ -119,9 +119,9 @@ class Kills:
         differing = [name for name, one in self.expected.items() if found.get(name) != one]
         if differing:
             failures.append(f"not what an unbroken one makes: {', '.join(sorted(differing)[:5])}; {err[-300:]}")
-        failures += [
-            f"left behind: {path.relative_to(here)}" for path in here.rglob(".*") if path.name.endswith((".draft", ".part"))
-        ]
+        if code == 0:  # else it was there already, and nothing was written any more
+            drafts = [path.relative_to(here) for path in here.rglob(".*") if path.name.endswith((".draft", ".part"))]
+            failures += [f"left behind: {draft}" for draft in drafts]
         return Killed(self.scene.name, call, tuple(failures))
 
     def _lost(self, before: dict[str, bytes], after: dict[str, bytes]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Clients decide at once while the review's server is killed and started anew: every decision it acknowledged is in the log once.
 
-The server and what it is asked are those of `python -m labelsieve.benchmark.review_load`. As the page does, a client that got no
+The server and what it is asked are those of `python -m studies.review_load`. As the page does, a client that got no
 answer sends the same decision with the same key again.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from labelsieve.benchmark import review_load
 from labelsieve.decisions.log import DecisionLog
 from review.made import made_run
+from studies import review_load
 
 ACTIONS = ("accept", "keep", "drop", "unsure")
 PATIENCE = 0.05  # seconds before a client tries again

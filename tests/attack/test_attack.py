@@ -17,7 +17,7 @@ FOUND = sorted((TESTS / "attack" / "found").glob("*.json"))
 
 def attacked(place: Path, *words: str) -> tuple[str, list[dict[str, object]]]:
     """`python -m attack`, whose failures are kept below `place`: what it said, and they."""
-    path = os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", "")))
+    path = os.pathsep.join((str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")))
     asked = dict.fromkeys(("--cases", "--kills", "--reviews"), "0") | dict(zip(words[::2], words[1::2]))
     command = [sys.executable, "-m", "attack", "--workers", "1", "--keep", str(place / "kept")]
     ended = subprocess.run(

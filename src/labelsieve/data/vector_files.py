@@ -120,7 +120,10 @@ def _label_list(path: Path, options: PictureOptions) -> Labels:
     if not path.is_file():
         raise ToolError(f"{path}: no such file; check the path of the labels")
     with text_of(path, options.encoding) as stream:
-        return name_labels([line.rstrip("\r\n") for line in stream], str(path), options.classes)
+        found = [line.rstrip("\r\n") for line in stream]
+    while found and not found[-1]:
+        del found[-1]
+    return name_labels(found, str(path), options.classes)
 
 
 def parquet_rows(path: Path, options: PictureOptions) -> Rows:

@@ -56,7 +56,7 @@ def open_table(path: Path, encoding: str | None = None) -> Table:
 class _Lines(io.TextIOWrapper):
     """Text whose lines end: none is longer than LINE."""
 
-    def __next__(self) -> str:
+    def __next__(self) -> str:  # type: ignore[override]  # as TextIOWrapper itself does
         line = self.readline(doors.LINE + 1)
         if len(line) > doors.LINE:
             raise doors.Refusal(errno.EFBIG, f"a line of it is longer than {doors.LINE:,} characters")
