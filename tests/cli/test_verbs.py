@@ -19,6 +19,7 @@ import pytest
 from cli.conftest import TINY, Shell
 from labelsieve.config.presets import PRESETS
 from labelsieve.config.schema import dotted_keys
+from labelsieve.config.sections import own_keys
 from labelsieve.data.sources import FORMS
 from labelsieve.runs import environment
 from labelsieve.terminal import training
@@ -83,7 +84,7 @@ def test_presets_are_listed_shown_and_their_keys(shell: Shell) -> None:
     shown = shell("presets", "cifar100-sym90")
     assert shown.code == 0 and "training.lambda_u" in shown.out and "150.0" in shown.out
     keys = shell("presets", "--keys")
-    assert [line.split()[0] for line in keys.out.splitlines()] == list(dotted_keys())
+    assert [line.split()[0] for line in keys.out.splitlines()] == [*dotted_keys(), *own_keys()]
     assert "weight of the unlabelled loss" in keys.out and "(a number or none)" in keys.out
     unknown = shell("presets", "cifar100-sym9")
     assert unknown.code == 2 and 'did you mean "cifar100-sym90"' in unknown.err

@@ -31,6 +31,7 @@ def _check_same(folder: RunFolder, config: Config, rows: Rows, any_seed: bool) -
     before = folder.read_config()
     kept = {"seed", "device"} if any_seed else {"device"}
     other = [key for key in dotted_keys() if key not in kept and value_at(before, key) != value_at(config, key)]
+    other += [f"{config.method}.{key}" for key in config.own if before.own.get(key) != config.own[key]]
     if other:
         first = other[0]
         raise BadInput(

@@ -5,6 +5,7 @@ from typing import Any
 
 from labelsieve.config.lengths import epochs_of
 from labelsieve.config.schema import Config
+from labelsieve.config.sections import section_of
 from labelsieve.methods.ce import CrossEntropy
 from labelsieve.methods.cpc import Cpc
 from labelsieve.methods.dividemix import DivideMix
@@ -17,10 +18,12 @@ MEMORY = 5  # scores that prototypes average, as the mixture does with losses at
 def settings_for(config: Config, epochs: int | None = None) -> Any:
     """The method's `Config`; `epochs` are those that were decided on."""
     method = method_named(config.method)
+    if method.own_section:
+        return section_of(config)
     if issubclass(method, CrossEntropy):
         return method.Config(entropy_penalty=config.training.entropy_penalty)
     if not issubclass(method, DivideMix):
-        return method.Config()
+        raise NotImplementedError(f'the settings of method "{config.method}" are in no section')
     known = _dividing(config, epochs) | (_by_prototypes(config, epochs) if issubclass(method, Cpc) else {})
     return method.Config(**{field.name: known[field.name] for field in fields(method.Config) if field.name in known})
 

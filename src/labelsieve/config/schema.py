@@ -15,6 +15,7 @@ import yaml
 from labelsieve.errors import ToolError, UsageError, suggest
 
 VERSION = 1
+OWN = "own"
 EMPTY = ("pictures.id_column", "pictures.split_column")  # where "" says that there is no such column; elsewhere it is none
 T = TypeVar("T")
 
@@ -151,6 +152,7 @@ class Config:
     cleaner: str = "cpc-awr"  # gmm-agn, gmm-awr, cpc-agn, cpc-awr, contrastive, or one that was registered
     network: str = "small"  # as for --network; auto: by the pictures' size, their number and the device when the run begins
     pretrained: str | None = None  # weights to start from: a file, or zoo for those of timm:NAME
+    own: Mapping[str, Any] = field(default_factory=dict)  # the method's own settings, a section that bears its name
     seed: int = 0  # of weights, order, views and noise
     device: str = "auto"  # auto, cpu, cuda or cuda:N
     data: DataConfig = field(default_factory=DataConfig)
@@ -172,6 +174,8 @@ def dotted_keys() -> dict[str, Any]:
 def _keys_of(kind: Any, prefix: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
+        if prefix == "" and name == OWN:
+            continue
         found |= _keys_of(hint, f"{prefix}{name}.") if is_dataclass(hint) else {f"{prefix}{name}": hint}
     return found
 
@@ -179,7 +183,7 @@ def _keys_of(kind: Any, prefix: str) -> dict[str, Any]:
 def full_key(key: str) -> str:
     """The dotted key that is meant: as given, or the only one that ends in it (`epochs` -> `training.epochs`)."""
     keys = dotted_keys()
-    if key in keys:
+    if key in keys or _own_hint(key) is not None:
         return key
     ends = [known for known in keys if known.endswith(f".{key}")]
     if len(ends) == 1:
@@ -192,10 +196,33 @@ def full_key(key: str) -> str:
 
 def override(config: Config, settings: Mapping[str, Any]) -> Config:
     """The configuration with `settings` (dotted keys) in place of what was there, each checked against its type."""
-    for key, value in settings.items():
+    for key, value in sorted(settings.items(), key=lambda item: item[0] != "method"):  # its own settings come after it
         key = full_key(key)
+        if key not in dotted_keys():
+            config = _with_own(config, key, value)
+            continue
+        before = config.method
         config = _set(config, key.split("."), coerce(value, dotted_keys()[key], key))
+        if config.method != before:
+            config = replace(config, own={})
     return config
+
+
+def _own_hint(key: str) -> Any:
+    """The type of a setting in a method's own section; None where it is no such key."""
+    head, _, name = key.partition(".")
+    if not name or head in {one.name for one in fields(Config)}:
+        return None
+    from labelsieve.config.sections import own_keys  # the methods are loaded where one of their keys is named, and not before
+
+    return own_keys().get(key)
+
+
+def _with_own(config: Config, key: str, value: Any) -> Config:
+    head, _, name = key.partition(".")
+    if head != config.method:
+        raise UsageError(f'setting "{key}" is for the method {head}, and this run\'s is {config.method}: add --method {head}')
+    return replace(config, own={**config.own, name: coerce(value, _own_hint(key), key)})
 
 
 def _set(node: T, path: list[str], value: Any) -> T:
@@ -263,13 +290,18 @@ def type_name(hint: Any) -> str:
 def value_at(config: Config, key: str) -> Any:
     """The value at a dotted key."""
     node: Any = config
+    head, _, rest = key.partition(".")
+    if rest and head == config.method:
+        return config.own[rest]
     for name in key.split("."):
         node = getattr(node, name)
     return node
 
 
 def to_yaml(config: Config) -> str:
-    return yaml.safe_dump(asdict(config), sort_keys=False, allow_unicode=True)
+    tree = asdict(config)
+    own = tree.pop(OWN)
+    return yaml.safe_dump(tree | ({config.method: own} if own else {}), sort_keys=False, allow_unicode=True)
 
 
 def from_yaml(text: str, place: str) -> Config:
@@ -287,7 +319,10 @@ def from_yaml(text: str, place: str) -> Config:
             f"upgrade labelsieve to use it"
         )
     try:
-        return override(Config(), _flat(tree))
+        own = tree.pop(str(tree.get("method")), {})
+        if not isinstance(own, dict) or not all(isinstance(value, (bool, int, float, str, type(None))) for value in own.values()):
+            raise UsageError(f'the section "{tree.get("method")}" must be a table of numbers, words and truth values')
+        return replace(override(Config(), _flat(tree)), own=own)
     except UsageError as error:
         raise ToolError(f"{place}: {error}") from None
 

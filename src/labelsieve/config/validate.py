@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from labelsieve.config.method_settings import settings_for
 from labelsieve.config.schema import VERSION, CleaningConfig, Config, value_at
 from labelsieve.data.augment.views import POLICY_NAMES
 from labelsieve.data.noise import check_form
@@ -90,6 +91,7 @@ def validate(config: Config, recorded: bool = False) -> None:
     if config.version != VERSION:
         raise UsageError(f'setting "version" is {config.version}; it names the form of the file, and must stay {VERSION}')
     method_named(config.method)
+    settings_for(config)
     if not recorded:
         check_cleaner(config.cleaner)
     if not config.training.prior.startswith("file:"):

@@ -19,6 +19,7 @@ from labelsieve.methods.parts.subsets import cycled
 
 class CrossEntropy(Method):
     name = "ce"
+    own_section = False  # training.*
 
     @dataclass(frozen=True)
     class Config:

@@ -179,6 +179,7 @@ class Method:
     Config: ClassVar[type]
     takes_vectors: ClassVar[bool] = True
     cleaners: ClassVar[tuple[str, ...]] = ()  # among which the setting `cleaner` chooses, the first by default; none: it has none
+    own_section: ClassVar[bool] = True  # its settings are a section of config.yaml that bears its name
     settles: ClassVar[bool] = False  # settings may stay open until the noise is estimated after the warm-up
     warms_up: ClassVar[bool] = False  # `training.warmup` epochs of plain cross-entropy come first
     varies: ClassVar[bool] = False  # it trains on strong views, which `views.policy` chooses

@@ -55,6 +55,7 @@ class Division:
 
 class DivideMix(Method):
     name = "dividemix"
+    own_section = False  # training.* and cleaning.*
     cleaners: ClassVar[tuple[str, ...]] = MIXTURES
     settles = True
     warms_up = True

@@ -115,7 +115,7 @@ def _with_training(report: RunReport, record: Record) -> RunReport:
         curves=_curves(record),
         warmup=min(config.training.warmup, record.epochs_done) if divides(config) else 0,
         notes=[*record.remarks, *dict.fromkeys(note for line in record.metrics for note in line.get("notes", ()))],
-        settings={key: _setting(key, record) for key in dotted_keys()},
+        settings={key: _setting(key, record) for key in (*dotted_keys(), *(f"{config.method}.{name}" for name in config.own))},
         versions=_versions(record),
     )
 

@@ -11,6 +11,7 @@ from labelsieve.backbones.weights import read_weights, start_from
 from labelsieve.config.fitting import fitted, mixed_as_published
 from labelsieve.config.moved import check_there, moved_to
 from labelsieve.config.schema import Config, override
+from labelsieve.config.sections import with_section
 from labelsieve.config.validate import validate_for
 from labelsieve.data import noise as label_noise
 from labelsieve.engine.device import choose_device
@@ -113,7 +114,7 @@ def settled(config: Config, rows: Rows) -> tuple[Config, tuple[str, ...]]:
     """The configuration with nothing left open, fit for these rows, and a sentence for each choice that was made."""
     shape, cuda = tuple(rows.data.images.shape[1:]), choose_device(config.device).type == "cuda"
     plan = None if rows.opened is None else rows.opened.plan
-    config, choices = fitted(config, shape, len(rows.data), cuda)
+    config, choices = fitted(with_section(config), shape, len(rows.data), cuda)
     if plan is not None and config.pictures.size is None and not is_frozen(config):  # so that another device reads them alike
         config = override(config, {"pictures.size": plan.size})
         if plan.size == CPU_SIZE and not cuda:
