@@ -54,7 +54,7 @@ def test_a_folder_trains_and_says_what_it_did(trained: Path, pictures: Path) -> 
     assert "passed over: not a picture: 1" in said
     told = list(csv.DictReader((trained / "left_out.csv").open(newline="")))
     assert [row["id"] for row in told] == ["cat/cut.png"] and told[0]["reason"]
-    assert "| listed and left out | 1; `left_out.csv` says why each |" in (trained / "README.md").read_text()
+    assert "| listed but left out | 1; `left_out.csv` says why each |" in (trained / "README.md").read_text()
     facts = json.loads((trained / "data.json").read_text())
     assert facts["classes"] == {"cat": 20, "cow": 20, "dog": 20} and facts["left_out"] == 1
     issues = list(csv.DictReader((trained / "issues.csv").open(newline="")))

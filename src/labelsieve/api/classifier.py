@@ -1,4 +1,4 @@
-"""`NoisyLabelClassifier`: the whole method behind scikit-learn's contract. Arrays and wrong labels go in, a classifier comes out.
+"""`NoisyLabelClassifier`: the whole method as a scikit-learn classifier.
 
 The constructor stores, `fit` computes. `label_issues_` and `clean_probability_` say which labels were probably wrong.
 """

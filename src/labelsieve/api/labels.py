@@ -1,4 +1,4 @@
-"""Labels as people write them go in (any hashables); numbers 0..K-1 and the classes come out, and back."""
+"""Turns labels of any kind (hashables) into numbers 0..K-1, and back."""
 
 import warnings
 from collections.abc import Collection, Hashable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Samples as a caller holds them go in; where they are names of files in place of samples, an error says what to do."""
+"""Notices names of files where samples should be, and says what to do."""
 
 from os import PathLike
 from pathlib import Path

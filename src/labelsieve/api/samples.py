@@ -1,4 +1,4 @@
-"""Arrays as scikit-learn's users hold them go in: pictures or vectors; the rows of a run come out, and batches to predict on."""
+"""Turns arrays, pictures or vectors as scikit-learn's users hold them, into a run's rows and batches to predict on."""
 
 import warnings
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Samples one by one go in, as loops give them: Pillow's pictures, arrays, tensors. One array (N, ...) comes out."""
+"""Stacks samples that come one by one (Pillow images, arrays, tensors) into one array (N, ...)."""
 
 from collections.abc import Sequence
 from typing import Any

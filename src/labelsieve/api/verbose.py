@@ -1,4 +1,4 @@
-"""What an epoch measured goes in; a plain line on standard output comes out, so that a notebook shows how a fit goes."""
+"""Prints one plain line per epoch, so that a notebook shows how a fit is doing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""labelsieve against cleanlab: the same data, noise and network; rankings of the wrong labels, time and memory come out.
+"""labelsieve against cleanlab, with the same data, noise and network: rankings of the wrong labels, time and memory.
 
 cleanlab gets probabilities from K-fold training of one network with plain cross-entropy, labelsieve trains as it does. Each
 works in a process of its own, so that peak memory is its own. True labels are looked at only after both have answered.

@@ -1,4 +1,4 @@
-"""One step of a large network on large pictures: does it wait for its pictures? Settings and rows go in, milliseconds come out.
+"""One step of a large network on large pictures, in milliseconds: does it wait for its pictures?
 
 Pictures lie on the host, mapped from a file, as a set that no device holds would. Measured apart: the step on views that are
 there already, making views of pictures that are there already, and fetching pictures; then all of it as training runs it.

@@ -1,4 +1,4 @@
-"""Choices made for one table go in, with the path of another; the choices that suit that one come out. Needs no torch."""
+"""Turns the options chosen for one table into those that suit another table. Needs no torch."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What was said of data goes in, and what they are; an error comes out for what these data cannot heed."""
+"""Refuses options that the given data cannot use, before anything is read."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A run's data may lie elsewhere by now: its configuration goes in, one whose files can be found comes out. Needs no torch."""
+"""Finds a run's data that have moved: a configuration whose files exist. Needs no torch."""
 
 import os
 from dataclasses import replace

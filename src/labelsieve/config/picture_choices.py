@@ -1,4 +1,4 @@
-"""What a configuration says about one's own pictures goes in, the options by which they are read come out. Needs no torch."""
+"""The options for reading your own pictures, taken from a configuration. Needs no torch."""
 
 from pathlib import Path
 

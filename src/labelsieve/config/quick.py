@@ -1,4 +1,4 @@
-"""`--quick`: the fewest epochs that rank labels well, no full training. The number of samples goes in, settings come out.
+"""`--quick`: settings for the fewest epochs that rank labels well, by the number of samples. No full training.
 
 Networks that have made enough plain steps, the last of them at a small learning rate, rank labels well as they are, together with
 prototypes learnt on their features; mixed epochs would have to go on for long to be ahead again. Small sets make few steps in

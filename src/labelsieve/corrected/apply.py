@@ -1,4 +1,4 @@
-"""A run and decisions go in, the corrected data set comes out, in the form of the source; the source itself is only read."""
+"""Writes the corrected data set, in the form of the source, from a run and decisions. The source itself is only read."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How a corrected data set is written: a `Job` goes in, and `writer_for` says which function writes it in the source's form."""
+"""Chooses how a corrected data set is written: `writer_for` gives the function for the source's form."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Anybody's arrays: one .npz goes in, a `Collection` comes out.
+"""Opens anybody's arrays: one .npz as a `Collection`.
 
 Keys: `images` and `labels`; optional `true_labels`, `classes`, `ids`, `test_images`, `test_labels`, `val_images`, `val_labels`,
 `mirror`. The names that Keras, MedMNIST and others give them are in `npz_keys`.

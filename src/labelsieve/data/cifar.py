@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: the official python files, as folder or .tar.gz, go in, a `Collection` comes out.
+"""CIFAR-10 and CIFAR-100 from the official python files, as a folder or .tar.gz.
 
 Batches may hold any number of pictures from one on; labels, names and superclasses are the official ones.
 """

@@ -1,4 +1,4 @@
-"""scikit-learn's digits: nothing goes in, 1797 grey 8x8 pictures come out, a fixed quarter as test."""
+"""scikit-learn's digits: 1797 grey 8x8 pictures, a fixed quarter as test set."""
 
 from pathlib import Path
 

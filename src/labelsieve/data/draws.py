@@ -1,4 +1,4 @@
-"""Random draws that are the same on every machine: a seed goes in, orders, numbers and row choices come out.
+"""Random draws that are the same on every machine: orders, numbers and row choices by seed.
 
 Only the raw PCG64 stream is used: NumPy promises to keep it, while the methods of its Generator may change.
 """

@@ -1,4 +1,4 @@
-"""Vectors with labels and no pictures go in (.npz, .npy or Parquet); a `Collection` comes out.
+"""Opens vectors with labels and no pictures (.npz, .npy or Parquet) as a `Collection`.
 
 The vectors stand where pictures stand: `NoisyData.images` is float32 (N, D), so `images.ndim == 2` tells them from
 pictures. `mean` and `std` are per dimension (D,), of the vectors as they are; nothing is mirrored.

@@ -1,4 +1,4 @@
-"""Fashion-MNIST: a folder with the four idx files (by default Debian's) goes in, a `Collection` comes out."""
+"""Fashion-MNIST from a folder with the four idx files (by default Debian's)."""
 
 from pathlib import Path
 

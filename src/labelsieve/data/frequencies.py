@@ -1,4 +1,4 @@
-"""How often each class occurs, as the user knows it: a table of classes and numbers goes in, shares (K,) come out."""
+"""Reads how common each class is from a table, as shares (K,)."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""CIFAR-10N and CIFAR-100N: the official label file and CIFAR's own labels go in, the labels that people gave come out.
+"""CIFAR-10N and CIFAR-100N: the labels that people gave, from the official label file and CIFAR's own labels.
 
 The file holds `clean_label` beside them. It must say what the data set says: else it is of another set or in another order.
 """

@@ -1,4 +1,4 @@
-"""The idx format of MNIST's family: a file, plain or .gz, goes in, a uint8 array comes out."""
+"""Reads the idx format of MNIST's family, plain or .gz, into a uint8 array."""
 
 import gzip
 import math

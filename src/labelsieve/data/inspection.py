@@ -1,4 +1,4 @@
-"""What lies at a path and what training on it would do: a path goes in, an `Inspection` and its text lines come out.
+"""Says what lies at a path and what training on it would do.
 
 Every picture is opened, decoded and hashed, in parallel; nothing is written. Torch is only loaded for arrays and vectors.
 """

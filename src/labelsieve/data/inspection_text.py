@@ -28,11 +28,11 @@ def warnings(found: "Inspection") -> Iterator[str]:
     if found.near_different:
         count = len(found.near_different)
         occur = "picture occurs" if count == 1 else "pictures occur"
-        yield f"{count:,} {occur} again, saved or resized in another way, with different labels: one of them may be wrong"
+        yield f"{count:,} {occur} again, resized or saved in another format, with different labels: one of them may be wrong"
     leaked = sum("train" in splits and len(splits) > 1 for splits in _splits(found))
     if leaked:
         are = "picture is" if leaked == 1 else "pictures are"
-        yield f"{leaked:,} {are} in the training split and in another one too: accuracy there is too good to be true"
+        yield f"{leaked:,} {are} in the training split and in another one, too: accuracy there will look too good"
     if found.empty_classes:
         listed = ", ".join(quoted(name) for name in found.empty_classes[:LISTED])
         hold = "class folder holds" if len(found.empty_classes) == 1 else "class folders hold"
@@ -117,10 +117,10 @@ def _members(group: "Duplicates") -> str:
 def _training(found: "Inspection") -> list[str]:
     shape = " x ".join(str(side) for side in found.shape)
     if found.plan is None:
-        said = f"training would use {shape} " + ("numbers a sample" if len(found.shape) == 1 else "pixels a sample")
+        said = f"training would use {shape} " + ("numbers per sample" if len(found.shape) == 1 else "pixels per sample")
     else:
         how = "shorter side resized, middle kept" if found.plan.fit == "crop" else "both sides resized"
-        said = f"training would use {shape} pixels a picture ({how}); the cache takes {byte_count(found.plan.bytes)}"
+        said = f"training would use {shape} pixels per picture ({how}); the cache takes {byte_count(found.plan.bytes)}"
     return [said] + ([f"network: {found.network}"] if found.network else [])
 
 

@@ -1,4 +1,4 @@
-"""Thumbs of pictures go in; groups of rows that show the same picture come out, though their files differ.
+"""Finds groups of rows that show the same picture in different files, by their thumbnails.
 
 Measured: a copy as JPEG (quality 50 and more) or resized to 40 px and more is at most 1.2 away. RESULTS.md says what was
 found nearer than `NEAR` among 160,000 pictures that are not made.

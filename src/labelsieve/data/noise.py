@@ -1,4 +1,4 @@
-"""Label noise made on purpose: a spec, labels and a seed go in, a `Noise` comes out, alike on every machine.
+"""Label noise made on purpose, by a spec and a seed, the same on every machine.
 
 `none`, `sym:0.5` (over all classes, the own one included), `sym-other:0.5` (over the others), `asym:0.4`
 (CIFAR's maps), `pair:0.3` (k to k + 1), `confuse:0.2` (what a weak model confuses, sample by sample), `matrix:FILE` (chances

@@ -1,4 +1,4 @@
-"""A noise matrix: a K x K file goes in, checked chances come out; row k is how class k gets labelled."""
+"""Reads a noise matrix from a K x K file and checks it; row k says how class k is labelled."""
 
 import io
 from pathlib import Path

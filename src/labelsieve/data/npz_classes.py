@@ -1,4 +1,4 @@
-"""Classes that an .npz names and no training row has: labels and sets to measure on go in; they come out without them."""
+"""Leaves out classes that an .npz names and no training row has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The names that arrays in an .npz go by: its keys go in; which of them holds what comes out.
+"""Finds which array of an .npz holds what, by the names that people give them.
 
 Our own names come first, then those of Parquet columns, of Keras (x_train, y_train) and of MedMNIST (train_images, train_labels).
 """

@@ -1,4 +1,4 @@
-"""The arrays of an .npz go in; they come out less the rows that have no label, with a sentence on what was left out.
+"""Leaves out the rows of an .npz that have no label, with a sentence on what was left out.
 
 No label is: empty text, a float that is no number, or -1.
 """

@@ -1,4 +1,4 @@
-"""Pictures as people store them, bytes or floats in any axis order, go in; uint8 (N, C, H, W) comes out."""
+"""Turns pictures as people store them, bytes or floats in any axis order, into uint8 (N, C, H, W)."""
 
 import numpy as np
 import torch

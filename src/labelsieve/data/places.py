@@ -1,4 +1,4 @@
-"""Places as a user names them go in; absolute paths come out, so that a run can be taken up from any folder."""
+"""Turns places as users name them into absolute paths, so that a run can be resumed from any folder."""
 
 from pathlib import Path
 

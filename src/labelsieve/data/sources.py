@@ -1,4 +1,4 @@
-"""Where rows come from: a spec such as `digits` or `cifar10:PATH` goes in, a `Collection` comes out.
+"""Opens where rows come from: a spec such as `digits` or `cifar10:PATH` as a `Collection`.
 
 To add one, write a loader that takes a path (or None) and calls `checked`; list it in `SOURCES` and `FORMS`.
 """

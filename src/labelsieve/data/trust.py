@@ -1,4 +1,4 @@
-"""When an outcome should not be trusted: the training samples of each class go in, sentences come out. Needs no torch."""
+"""Says when not to trust a result because of the number of samples per class. Needs no torch."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     if samples < FEW_SAMPLES:
         yield (
             f"{samples} samples are few: do not trust estimates of the noise, and check every suggestion "
-            f"by eye (from about {FEW_SAMPLES} on it gets better)"
+            f"by eye (it gets better from about {FEW_SAMPLES})"
         )
     if single_samples(counts):
         yield (
@@ -54,12 +54,12 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
         )
     elif few:
         have = "class has" if few == 1 else "classes have"
-        yield f"{few} {have} fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said of such"
+        yield f"{few} {have} fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said about them"
     uneven = max(counts.values()) / low
     if uneven >= UNEVEN:
-        yield f"the largest class is {uneven:.0f} times the smallest: rare classes are judged with less certainty"
+        yield f"the largest class is {uneven:.0f} times the smallest: rare classes are judged less reliably"
     for one, other in islice(_alike(counts), MOST_NAMED):
-        yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one{_unlike(one, other)}; if so, write them alike"
+        yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one{_unlike(one, other)}; if so, spell them alike"
     yield from _stand_ins(counts)
     yield from formulas(counts, "class")
 
@@ -93,8 +93,8 @@ def _stand_ins(counts: Mapping[str, int]) -> Iterator[str]:
         if name.casefold() in NO_LABEL or (name in ("-1", "-1.0") and counts.keys() - SIGNS):
             have = "sample has" if count == 1 else "samples have"
             yield (
-                f"{count:,} {have} the label {quoted(name)}, which often stands for none; if so, remove such rows, or empty "
-                f"their labels in the table and add {FLAGS['skip_unlabelled']}"
+                f"{count:,} {have} the label {quoted(name)}, which often means that there is none; if so, remove these rows, or "
+                f"empty their labels in the table and add {FLAGS['skip_unlabelled']}"
             )
 
 

@@ -1,4 +1,4 @@
-"""Ids whose labels are surely right: a file of ids and the data's own ids go in, a mask over the rows comes out."""
+"""Reads the ids whose labels are surely right, as a mask over the rows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

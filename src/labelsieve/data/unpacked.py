@@ -1,4 +1,4 @@
-"""How much a packed file may become: its unpacked size goes in, a `ToolError` comes out where no memory holds that."""
+"""Refuses packed files that unpack to more than memory can hold."""
 
 import os
 from functools import cache

@@ -1,4 +1,4 @@
-"""Files of vectors as they are (.npz, .npy with its labels beside, Parquet) go in; values, labels, ids and splits come out."""
+"""Reads files of vectors (.npz, .npy with its labels beside, Parquet): values, labels, ids and splits."""
 
 from dataclasses import dataclass
 from pathlib import Path

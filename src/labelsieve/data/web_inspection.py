@@ -1,4 +1,4 @@
-"""A web set's folder goes in; which of its files, lists and pictures are there, in words, comes out. Nothing is decoded."""
+"""Says which files, lists and pictures of a web set are in a folder. Decodes nothing."""
 
 import shutil
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,4 @@
-"""One decision of a person on one label: it goes in as an object, a JSON line comes out, and the other way round.
+"""One decision of a person on one label, as an object and as a JSON line.
 
 accept: the suggested label. keep: the given one. relabel: another one. drop: the sample goes. unsure: looked at and still in
 doubt. clear: what was decided before is taken back.

@@ -1,4 +1,4 @@
-"""Decisions that come from elsewhere: rows of a file and what the run knows go in, entries for the log or every problem come out.
+"""Turns a file's rows of decisions into entries for the log, or lists every problem.
 
 What is already so is not said again, so that bringing in the same file twice changes nothing the second time.
 """

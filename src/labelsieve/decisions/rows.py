@@ -1,4 +1,4 @@
-"""A CSV of decisions that a person may have written goes in, its rows by column name come out."""
+"""Reads a CSV of decisions that a person may have written, by column name."""
 
 import csv
 from itertools import chain

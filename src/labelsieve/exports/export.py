@@ -1,4 +1,4 @@
-"""`export_run`: a run folder and the name of a target go in, a new folder of checked files comes out. Nothing is overwritten."""
+"""`export_run`: writes a run as a new folder of checked files for another program. Nothing is overwritten."""
 
 import shlex
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What a run found, by sample, as the label formats write it: a run folder goes in, columns in the order of the data come out."""
+"""What a run found per sample, as columns in the order of the data, for the label formats to write."""
 
 from dataclasses import dataclass
 

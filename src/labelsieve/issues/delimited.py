@@ -1,4 +1,4 @@
-"""Rows of texts go in, a CSV comes out that every reader takes back, whatever the texts hold. Needs no torch."""
+"""Writes rows of text as a CSV that every reader reads back, whatever the texts hold. Needs no torch."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

@@ -1,4 +1,4 @@
-"""How many labels are wrong: chances per sample go in; a share, its interval and the expected yield come out.
+"""Estimates how many labels are wrong, with an interval, and how many wrong ones to expect among the first of the list.
 
 A label's chance to be wrong is 1 - label_score where the networks suggest another class, and 0 where they confirm it: scores
 alone, averaged, find a quarter of clean labels wrong. The interval spans further opinions: what each network says by its
@@ -15,19 +15,19 @@ import numpy as np
 from labelsieve.issues.percent import ends, rounded
 
 HOW = (
-    "Estimated as the mean of 1 − label score, counted where the networks suggest another class. The interval spans what each "
-    "network says, by prototypes and by loss, what remains where both are more than half sure of the same class and, of fewer "
-    "than 2,000 labels, how few are wrong by the neighbours of each sample; it is widened by what chance alone would do. It is a "
-    "guide and no guarantee: all of them can err in the same way."
+    "The estimate is the mean of 1 − label score, counted where the networks suggest another class. The interval spans what each "
+    "network says, by prototypes and by loss, what remains where both are more than half sure of the same class and, with fewer "
+    "than 2,000 labels, how few are wrong by the neighbours of each sample, plus what chance alone would do. Take it as a guide: "
+    "all of them can be wrong in the same way."
 )
 LIMITED = (
-    "The networks contradict more labels than can be wrong: here they err more often than labels do. So the interval is what the "
-    "neighbours of each sample say of its label at the end, and only the most suspicious so many are listed. Not all of these "
-    "are wrong: what to expect of the list is half way between a perfect order and none among the labels that are contradicted."
+    "The networks contradict more labels than can be wrong, so here they are wrong more often than your labels. The interval "
+    "comes from the neighbours of each sample instead, and only that many labels are listed, the most suspicious ones. Not all "
+    "of these are wrong, so check them by eye."
 )
 BY_THE_RUN = (
-    "Wrong labels left are what each run estimated itself, when it ended. The page of a review counts people's answers in, "
-    "among labels that nobody has decided yet: another number."
+    "Wrong labels left are what each run estimated when it ended. The review page shows another number: it counts people's "
+    "answers, and only labels that nobody has decided yet."
 )
 NORMAL = 1.96  # a normal variable leaves this many deviations once in twenty times
 MAJORITY = 0.5

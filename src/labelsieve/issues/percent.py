@@ -1,4 +1,4 @@
-"""Shares go in, percentages as people read them come out: rounding makes neither all of nearly all nor none of a few."""
+"""Writes shares as percentages for people: rounding makes neither all of nearly all nor none of a few."""
 
 
 def rounded(share: float, decimals: int = 1) -> str:

@@ -1,4 +1,4 @@
-"""What becomes of each label: issues.csv and decisions go in, one `Verdict` per row comes out.
+"""Decides what becomes of each label: one `Verdict` per row, from issues.csv and people's decisions.
 
 A label changes only where a decision says so: a person's, or one of the corrections that a run vouches for
 (`corrected/automatic.py`). Needs no torch.

@@ -1,4 +1,4 @@
-"""An issues.csv goes in, its columns come out, typed; and the same as Parquet, where pyarrow is installed. Needs no torch."""
+"""Reads issues.csv into typed columns, and writes them as Parquet where pyarrow is installed. Needs no torch."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""What to do about each label: evidence per sample goes in; its kind, an action and a sentence come out. Needs no torch.
+"""Decides what to do about each label, from its evidence: a kind, an action and a sentence. Needs no torch.
 
 All thresholds stand here. A score is the chance that the given label is right; a confidence is the share of the mean softmax
 of both networks. Training mixes pictures, which keeps confidences low: 0.7 is much, and ambiguity is told by a ratio.
@@ -86,11 +86,13 @@ def reason(signs: Signs, kind: str, action: str, row: int, names: Sequence[str])
     given, suggested, second = (f'"{" ".join(name.split())}"' for name in names)
     score, sure, next_best = signs.score[row], signs.confidence[row], signs.second_confidence[row]
     if kind == FINE and signs.excused[row] and signs.differs[row]:
-        return f"The networks say {suggested} ({sure:.2f}), but they err here more often than labels do (score {score:.2f})."
+        return (
+            f"The networks say {suggested} ({sure:.2f}), but here they are wrong more often than labels are (score {score:.2f})."
+        )
     if kind == FINE:
         return f"Fits {given} (score {score:.2f})."
     if kind == NONE:
-        return f"Like none of the classes; nearest is {suggested} ({sure:.2f})."
+        return f"Looks like none of the classes; closest is {suggested} ({sure:.2f})."
     if kind == MISLABELLED:
         if action == RELABEL:
             return f"Looks like {suggested} ({sure:.2f}, both networks), not like {given} (score {score:.2f})."
@@ -98,7 +100,7 @@ def reason(signs: Signs, kind: str, action: str, row: int, names: Sequence[str])
     if not signs.differs[row]:
         return f"The networks say {given} ({sure:.2f}), but its score is low ({score:.2f}); next is {second} ({next_best:.2f})."
     if not signs.doubted[row]:
-        return f"The networks say {suggested} ({sure:.2f}), but the score speaks for {given} ({score:.2f})."
+        return f"The networks say {suggested} ({sure:.2f}), but the score supports {given} ({score:.2f})."
     return f"Between {suggested} ({sure:.2f}) and {second} ({next_best:.2f}); given is {given} (score {score:.2f})."
 
 
@@ -107,4 +109,4 @@ def _doubt(signs: Signs, row: int) -> str:
         return "the networks disagree"
     if signs.confidence[row] < RELABEL_CONFIDENCE:
         return "the networks are not sure"
-    return "the score is not low enough to relabel unseen"
+    return "the score is not low enough to relabel it unseen"

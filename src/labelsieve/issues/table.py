@@ -1,4 +1,4 @@
-"""The list of suspicious labels: scores, predictions and evidence per sample go in, a ranked table comes out. Needs no torch.
+"""The ranked list of suspicious labels, from scores, predictions and evidence per sample. Needs no torch.
 
 `label_score` is in [0, 1], low = suspicious; most suspicious first. `predicted_label` says the same as `suggested_label`: it
 is the older name, kept for those who read it. `decided` is what a person did in an earlier round of review (accept, keep,

@@ -1,4 +1,4 @@
-"""Networks: pictures (B, C, H, W) or vectors (B, D) go in, (logits (B, K), features v) come out. Plain dicts are the registry."""
+"""Networks: pictures (B, C, H, W) or vectors (B, D) -> (logits (B, K), features v). Plain dicts are the registry."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""The end of every network: maps (B, D, H, W) or vectors (B, D) go in, (logits (B, K), features v (B, D)) come out.
+"""The end of every network: maps (B, D, H, W) or vectors (B, D) -> (logits (B, K), features v (B, D)).
 
 In full precision: losses are compared sample by sample, so the last product must not be rounded to eight bits where the rest
 of the network is.

@@ -1,4 +1,4 @@
-"""Networks of the user's: a builder or a module goes in, under a name; x -> (logits, v) for the data's shape comes out."""
+"""Registers networks that users wrote, by name, and adapts them to x -> (logits, v) for the data's shape."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Networks of the timm library (the extra "zoo"): `timm:NAME` and a picture's shape go in, x -> (logits, v) comes out."""
+"""Networks of the timm library (the extra "zoo"): `timm:NAME` becomes a network x -> (logits, v) for a picture's shape."""
 
 import importlib
 import sys

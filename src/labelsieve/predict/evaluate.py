@@ -1,4 +1,4 @@
-"""The accuracy of a finished model on labelled pictures: a run and data of any kind go in, percentages come out."""
+"""Measures a finished model's accuracy on labelled pictures of any kind of data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

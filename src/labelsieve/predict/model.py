@@ -1,4 +1,4 @@
-"""A finished model: `model.safetensors` and `model.json` of a run folder go in, networks that can look at pictures come out."""
+"""Loads a finished model: networks ready to classify, from `model.safetensors` and `model.json`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Paths of new pictures or vectors go in; `NewSamples` come out, which a model looks at a chunk at a time. No label is needed."""
+"""Opens new pictures or vectors, a chunk at a time. Needs no labels."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Predictions for new pictures or vectors: a model and these go in; for each its likeliest classes, or why it has none."""
+"""Predicts new pictures or vectors: for each the likeliest classes, or why it has none."""
 
 import csv
 import io

@@ -1,1 +1,1 @@
-"""What people read after a run: results go in, one HTML file that needs nothing else comes out."""
+"""What people read after a run: each report is one HTML file that needs nothing else."""

@@ -1,4 +1,4 @@
-"""Values go in, pixel positions and round tick marks come out. Nothing here writes markup."""
+"""Turns values into pixel positions and round tick marks. Nothing here writes markup."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The charts of a report: numbers go in, inline SVG without script or outside address comes out."""
+"""The charts of a report, as inline SVG without script or outside address."""
 
 from labelsieve.report.crowded_map import MOST as MOST_MAPPED
 from labelsieve.report.crowded_map import crowded_map

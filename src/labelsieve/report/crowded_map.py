@@ -1,4 +1,4 @@
-"""Counts of given label by suggested label of many classes go in; one SVG of small cells comes out, a few bytes for each.
+"""A heat map of given labels by suggested labels for many classes: one SVG, a few bytes per cell.
 
 Most cells of a strength are one path; the largest are squares of their own that say their pair when pointed at. Names are
 thinned: every second or third class has room for its own.

@@ -1,4 +1,4 @@
-"""Counts of given label by suggested label go in; one SVG comes out: cells, or the largest pairs."""
+"""A heat map of given labels by suggested labels as SVG: cells, or the largest pairs."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Groups of values go in, one SVG histogram comes out: common bins, the groups laid over each other."""
+"""Histograms as SVG: groups of values in common bins, laid over each other."""
 
 import math
 from collections.abc import Sequence

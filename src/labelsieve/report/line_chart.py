@@ -1,4 +1,4 @@
-"""Curves go in, one SVG line chart comes out, each line named at its end."""
+"""Line charts as SVG, each line named at its end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

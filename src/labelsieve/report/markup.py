@@ -1,4 +1,4 @@
-"""Text goes in, markup comes out: escaping, one element at a time, and numbers written for people.
+"""Makes markup: escapes text, builds one element at a time, and writes numbers for people.
 
 Everything written here is valid both as XML and as HTML, so that a test can parse it strictly.
 """

@@ -1,4 +1,4 @@
-"""Sections go in, one whole HTML document comes out: style inside, no script, no address, nothing to load."""
+"""Puts sections into one HTML document: style inside, no script, no address, nothing to load."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

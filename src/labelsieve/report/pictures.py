@@ -1,4 +1,4 @@
-"""A picture as uint8 (C, H, W) goes in, a PNG or JPEG inside a `data:` address comes out, to live in the page."""
+"""Turns a picture, uint8 (C, H, W), into a PNG or JPEG inside a `data:` address, to be part of the page."""
 
 import base64
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""What a run found goes in, its page comes out. Every number on it is one that was measured or, where it says so, estimated."""
+"""A run's report. Every number in it was measured or, where it says so, estimated."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ MAIN_SETTINGS = (
     "training.lambda_u",
     "cleaning.tau",
 )
-PAIRS = "A strong cell away from the others is a pair of classes that is easily confused, by people or by what made the labels."
+PAIRS = "A dark cell away from the others is a pair of classes that people, or whatever made the labels, easily confuse."
 
 
 def run_page(data: RunReport) -> str:
@@ -49,7 +49,7 @@ def run_page(data: RunReport) -> str:
         Section("Rounds", _rounds(data)),
         Section("How many to check", worth_checking(data)),
         Section("Class by class", _by_class(data)),
-        Section("What was given, what is suggested", _pairs(data)),
+        Section("Given and suggested labels", _pairs(data)),
         Section("The most suspicious labels", _suspects(data)),
         Section("Scores and losses", _histograms(data)),
         Section("Training", _training(data)),
@@ -65,8 +65,8 @@ def _rounds(data: RunReport) -> str:
     if not rows:
         return ""
     words = (
-        "Each round trained on what people had decided before it: their labels taken as right, dropped samples left out. This "
-        "page lists what is new or still in doubt."
+        "Each round trained on what people had decided before it: their labels count as right, dropped samples are left out. "
+        "This page lists what is new or still in doubt."
     )
     return paragraph(words) + table(header, rows) + paragraph(BY_THE_RUN, "note")
 
@@ -130,9 +130,9 @@ def _unshown(data: RunReport) -> str:
     if not data.unshown:
         return ""
     shown = len(data.corners)
-    more = "1 class more has issues" if data.unshown == 1 else f"{data.unshown:,} classes more have issues"
+    more = "1 more class has issues" if data.unshown == 1 else f"{data.unshown:,} more classes have issues"
     which = "Shown is the class" if shown == 1 else f"Shown are the {shown:,} classes"
-    return f" {which} of which most seems wrong; {more}."
+    return f" {which} with the largest share of wrong labels; {more}."
 
 
 def _histograms(data: RunReport) -> str:
@@ -142,7 +142,12 @@ def _histograms(data: RunReport) -> str:
         names, mask = ("not listed", "listed as issues"), data.is_issue
     charts = []
     for values, title, label, words in (
-        (data.score, "Label scores", "label score", "Two heaps far apart: the run is sure. Much in between: check more by eye."),
+        (
+            data.score,
+            "Label scores",
+            "label score",
+            "Two peaks far apart mean the run is sure. If much lies in between, check more by eye.",
+        ),
         (data.loss, "Losses", "loss, mean of both networks", "Wrong labels tend to have large losses."),
     ):
         groups = [Group(names[0], values[~mask]), Group(names[1], values[mask])]
@@ -158,7 +163,7 @@ def _training(data: RunReport) -> str:
     bands = [Band(0, data.warmup, "warm-up")] if data.warmup else []
     charts = [_one_chart(title, unit, curves, bands) for title, unit, curves in data.curves if curves]
     notes = steps(data.notes) if data.notes else ""
-    return "".join(charts) + (paragraph("What the run remarked:") + notes if notes else "")
+    return "".join(charts) + (paragraph("Notes from the run:") + notes if notes else "")
 
 
 def _one_chart(title: str, unit: str, curves: Sequence[Curve], bands: Sequence[Band]) -> str:
@@ -168,7 +173,7 @@ def _one_chart(title: str, unit: str, curves: Sequence[Curve], bands: Sequence[B
 def _left_out(rows: Sequence[tuple[str, str]]) -> str:
     if not rows:
         return ""
-    words = f"{len(rows):,} {'picture' if len(rows) == 1 else 'pictures'} could not be used and took no part."
+    words = f"{len(rows):,} {'picture' if len(rows) == 1 else 'pictures'} could not be read and were left out."
     more = f" The first {MOST_LEFT_OUT} are shown." if len(rows) > MOST_LEFT_OUT else ""
     return paragraph(words + more) + table(("Picture", "Why"), rows[:MOST_LEFT_OUT], words=(0, 1))
 

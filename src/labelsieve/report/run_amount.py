@@ -1,4 +1,4 @@
-"""A run's facts go in; what its page says of how much is wrong, and of how many labels to check, comes out."""
+"""The part of a run's report on how much is wrong, and how many labels to check."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ MILESTONES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 MEANING = {
     "keep": "the label fits",
     "relabel": "both networks are sure of the same other class",
-    "review": "in doubt: a person should look",
-    "drop": "like none of the classes",
+    "review": "in doubt; a person should look",
+    "drop": "looks like none of the classes",
 }
 
 
@@ -52,7 +52,7 @@ def amount(data: RunReport) -> str:
         (f"{issues:,}", f"of {count:,} labels listed as issues"),
     ]
     if data.decided:
-        pairs.append((f"{data.decided:,}", "labels decided by people before: taken as right, and not listed"))
+        pairs.append((f"{data.decided:,}", "labels that people decided before; they count as right and are not listed"))
     if data.accuracy is not None:
         pairs.append((percent(data.accuracy / 100), f"accuracy on test {data.things}, last epoch"))
     if data.wrong is not None:
@@ -60,7 +60,7 @@ def amount(data: RunReport) -> str:
     rows = [(name, f"{number:,}", MEANING[name]) for name, number in data.actions.items()]
     kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
     notes = [unlisted_words(data.unlisted), LIMITED if data.limited else HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
-    actions = table(("Suggested", "Labels", "Because"), rows, words=(0, 2))
+    actions = table(("Suggested", "Labels", "Why"), rows, words=(0, 2))
     warned = "".join(paragraph(caution, "caution") for caution in data.cautions)
     return (
         paragraph(words, "sentence")
@@ -77,7 +77,7 @@ def _early(data: RunReport) -> str:
         return ""
     share, low, high = data.early
     lead, aside = _words(share, low, high)
-    return f"After the warm-up, from the neighbours of each sample, the run had estimated {lead} ({aside})."
+    return f"After the warm-up, the run estimated {lead} ({aside}) from the neighbours of each sample."
 
 
 def _truth(data: RunReport) -> str:
@@ -116,11 +116,11 @@ def worth_checking(data: RunReport) -> str:
             y_label="wrong labels",
             width=width,
         ),
-        "Where the line bends, checking on stops to pay. The shaded area is the interval described above.",
+        "Where the line flattens, checking further stops paying off. The shaded area is the interval described above.",
     )
     places = sorted({place for place in (*MILESTONES, issues) if 0 < place <= end} | {at})
     rows = [(f"{place:,}", *_milestone(found, place)) for place in places]
-    header = ("Labels checked", "Wrong ones to expect", "Share wrong")
+    header = ("Labels checked", "Wrong ones expected", "Share wrong")
     return paragraph(words, "sentence") + chart + table(header, rows)
 
 

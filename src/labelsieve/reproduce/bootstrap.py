@@ -1,4 +1,4 @@
-"""Paired bootstrap on test pictures: where two runs are right goes in, an interval on their accuracies' difference comes out.
+"""Paired bootstrap on test pictures: an interval on the difference of two runs' accuracies.
 
 A pair of answers adds -1, 0 or 1 to the difference, so a resample is one multinomial draw of how often each occurs: the same
 distribution as drawing pictures one by one, in a fraction of the time. It is drawn as if half a picture more had been seen of

@@ -1,4 +1,4 @@
-"""Runs side by side: run folders go in; final numbers, what differs in their settings, and paired differences come out."""
+"""Compares runs: final numbers, settings that differ, and paired differences."""
 
 import re
 from collections.abc import Sequence

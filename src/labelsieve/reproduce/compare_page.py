@@ -1,4 +1,4 @@
-"""Compared runs go in, one HTML page comes out: numbers, intervals, curves, and the settings that differ."""
+"""Writes compared runs as one HTML page: numbers, intervals, curves, and the settings that differ."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Compared runs go in, a CSV comes out: a row for each run, numbers in full, and a column for each setting that differs."""
+"""Writes compared runs as a CSV: one row per run, numbers in full, one column per setting that differs."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How cleaners did over training: metrics of runs go in; curves by cleaner come out, means over networks and seeds.
+"""How cleaners did during training: curves per cleaner from runs' metrics, means over networks and seeds.
 
 Runs of one cleaner that differ in more than the seed (DivideMix beside AugDMix, a study of tau) have lines of their own.
 """

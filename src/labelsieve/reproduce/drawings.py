@@ -1,4 +1,4 @@
-"""Figures for a paper: densities and lines go in, matplotlib figures come out, saved as SVG and PNG that repeat byte for byte."""
+"""Draws figures for a paper with matplotlib; saved SVG and PNG files repeat byte for byte."""
 
 from collections.abc import Sequence
 from pathlib import Path

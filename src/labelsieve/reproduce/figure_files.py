@@ -1,4 +1,4 @@
-"""Run folders go in, grouped by data and noise; figures (SVG, PNG) and their numbers (CSV) come out, and what is missing."""
+"""Writes the figures of run folders, grouped by data and noise, as SVG and PNG, with their numbers as CSV."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

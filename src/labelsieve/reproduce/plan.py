@@ -1,4 +1,4 @@
-"""What fits a time budget: jobs, seeds and measured speed go in; which jobs at which share of the paper's epochs come out."""
+"""Plans what fits a time budget: which jobs, at which share of the paper's epochs, by measured speed."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence

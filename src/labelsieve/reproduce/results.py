@@ -1,4 +1,4 @@
-"""What finished runs measured: run folders go in; last, mean of the last 10 and best come out, by run and over seeds."""
+"""What finished runs measured: last, mean of the last 10 and best, per run and over seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A table's results go in; Markdown, CSV and an HTML page come out, the same numbers in each."""
+"""Writes a table's results as Markdown, CSV and HTML, the same numbers in each."""
 
 from collections.abc import Sequence
 from pathlib import Path

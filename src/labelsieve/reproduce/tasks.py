@@ -1,4 +1,4 @@
-"""What a sweep has to do: jobs, seeds and settings go in; for each run its configuration, its folder, its command, its state."""
+"""What a sweep has to do: for each job and seed its configuration, folder, command and state."""
 
 import shlex
 from collections.abc import Mapping, Sequence

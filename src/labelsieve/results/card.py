@@ -16,8 +16,8 @@ MOST_CLASSES = 50
 MEASURES = {
     "auc_loss": "ranking of right above wrong labels by loss (AUC)",
     "auc_prototype": "ranking of right above wrong labels by prototypes (AUC)",
-    "clean_precision": "labels taken for right that are right",
-    "clean_recall": "right labels taken for right",
+    "clean_precision": "labels taken as right that are right",
+    "clean_recall": "right labels taken as right",
 }
 
 
@@ -65,7 +65,7 @@ def _data(found: Findings, record: Record) -> str:
         ("wrong labels, estimated", _said(share.share, share.low, share.high)),
     ]
     if record.left_out:
-        lines.insert(2, ("listed and left out", f"{record.left_out:,}; `left_out.csv` says why each"))
+        lines.insert(2, ("listed but left out", f"{record.left_out:,}; `left_out.csv` says why each"))
     if record.estimate is not None:
         early = record.estimate
         said = _said(early["share"], early["low"], early["high"])
@@ -116,8 +116,8 @@ def _model(found: Findings, record: Record) -> str:
         ("made with", f"Python {facts.get('python', '?')}, torch {packages.get('torch') or '?'}"),
     ]
     return (
-        f"## Model\n\n{_table(('', ''), lines)}\n\nIt tells apart the classes above and nothing else; it was trained on these "
-        f"labels and has their habits. All settings are in `config.yaml`."
+        f"## Model\n\n{_table(('', ''), lines)}\n\nIt knows the classes above and nothing else; it was trained on these "
+        f"labels and shares their biases. All settings are in `config.yaml`."
     )
 
 
@@ -158,10 +158,10 @@ def _further(record: Record) -> list[tuple[str, str]]:
 
 def _use() -> str:
     return (
-        "## Use\n\n```\nlabelsieve report RUN                  # a page to look at\n"
-        "labelsieve review RUN                  # check the suspicious labels, by eye\n"
-        "labelsieve apply RUN --out CORRECTED   # the data set as you decided there; the original stays as it is\n"
-        "labelsieve predict RUN PATH...         # what it says of new samples\n"
+        "## Use\n\n```\nlabelsieve report RUN                  # an HTML report\n"
+        "labelsieve review RUN                  # check the suspicious labels in your browser\n"
+        "labelsieve apply RUN --out CORRECTED   # a copy of the data, as you decided there\n"
+        "labelsieve predict RUN PATH...         # classify new samples\n"
         "labelsieve evaluate RUN DATA           # accuracy on other data\n```"
     )
 

@@ -113,15 +113,15 @@ def _weak(found: Findings, record: Record) -> str:
     unsure = listed - found.issue_actions[RELABEL]
     return (
         f"Fewer labels may be wrong than are listed: {unsure:,} of the {listed:,} issues come without a sure correction, and "
-        f"networks doubt right labels of hard samples, too. Check by eye before anything is corrected."
+        f"networks doubt right labels of hard samples, too. Check by eye before you correct anything."
     )
 
 
 def _share(share: float, low: float, high: float) -> Iterator[str]:
     if share > MOST:
-        yield "Most labels look wrong. Are they of these samples, and is the label column the right one?"
+        yield "Most labels look wrong. Do they belong to these samples, and is the label column the right one?"
     if high - low > WIDE:
         yield (
-            f"The share of wrong labels is uncertain ({100 * low:.0f} to {100 * high:.0f} %): the ways to tell it contradict "
-            f"each other. Check by eye before anything is corrected."
+            f"The share of wrong labels is uncertain ({100 * low:.0f} to {100 * high:.0f} %): the ways to estimate it "
+            f"contradict each other. Check by eye before you correct anything."
         )

@@ -1,4 +1,4 @@
-"""A run folder goes in, what its report shows comes out. Pictures come from the run's data, where they can be opened."""
+"""Gathers what a run's report shows. Pictures come from the run's data, if they can be opened."""
 
 import shlex
 from dataclasses import replace
@@ -202,10 +202,10 @@ def _curves(record: Record) -> list[tuple[str, str, list[Curve]]]:
     penalty = _curve(epochs, "prior penalty", lambda line: _term(line, "penalty"))
     losses = [curve for curve in (labelled, unlabelled, penalty) if any(value is not None for value in curve.y)]
     clean = [line for line in epochs if "clean_share" in line]
-    shares = [_curve(clean, "taken for right", lambda line: [100 * share for share in line["clean_share"]])] if clean else []
+    shares = [_curve(clean, "taken as right", lambda line: [100 * share for share in line["clean_share"]])] if clean else []
     return [
         (f"Accuracy on test {record.things}", "percent right", accuracy),
-        ("Labels taken for right", "percent", shares),
+        ("Labels taken as right", "percent", shares),
         ("Losses", "mean over an epoch and both networks, the unlabelled one before its weight", losses),
     ]
 
@@ -234,11 +234,11 @@ def _next_steps(found: Findings) -> list[str]:
     if not issues:
         return ["No label is listed as an issue. If you expected some, look at the lowest scores in issues.csv."]
     return [
-        f"Look through the list from the top. It has {issues:,} issues; the table above says what to expect of how many.",
-        f"Decide on the review page, or in a table with the columns id, action and label, then apply: only what people decided "
-        f"is changed. {found.count('action', RELABEL):,} have the action relabel; --auto takes those without a person, unless a "
-        f"caution stands. The original data stay as they are, and changes.csv says what was changed and why.",
-        "Train the next round on your decisions: what remains in doubt is then easier to tell, and only that is listed.",
+        f"Look through the list from the top. It has {issues:,} issues; the table above says how many wrong labels to expect.",
+        f"Decide on the review page, or in a table with the columns id, action and label, and apply: only what people decided "
+        f"changes. {found.count('action', RELABEL):,} have the action relabel; --auto accepts those without a person, unless "
+        f"there is a caution. The original data stay as they are, and changes.csv says what changed and why.",
+        "Train the next round with your decisions: it judges what remains in doubt better, and lists only that.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The end of a run, by which it is judged: lines of metrics.jsonl go in, the mean of a measure over the last epochs comes out."""
+"""The end of a run, by which it is judged: means over the last epochs of metrics.jsonl."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""The page on which people check suspicious labels: a run folder goes in, a local server comes out. Starts without torch."""
+"""The page on which people check suspicious labels: a local server on a run folder. Starts without torch."""

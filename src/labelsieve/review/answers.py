@@ -1,4 +1,4 @@
-"""Rows of a review go in, what the page is told about them comes out: plain dictionaries, ready for JSON."""
+"""What the page is told about rows of a review: plain dictionaries, ready for JSON."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pictures of data that are arrays: a configuration goes in, a function from id to encoded picture comes out. Loads torch."""
+"""Serves pictures of data that are arrays: a function from an id to an encoded picture. Loads torch."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The table of a run and the log of its decisions, side by side: decisions go in, what holds for each row now comes out.
+"""The table of a run and the log of its decisions, side by side: what holds for each row now.
 
 Other processes may write to the same log; `catch_up` takes in what they wrote. Every method may be called from any thread.
 """

@@ -1,4 +1,4 @@
-"""A picture goes in, the bytes that a browser shows come out."""
+"""Encodes a picture as the bytes that a browser shows."""
 
 from io import BytesIO
 

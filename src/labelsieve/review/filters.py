@@ -1,4 +1,4 @@
-"""What a reviewer asked to see goes in, the rows that are shown come out, most suspicious first."""
+"""Picks the rows that a reviewer asked to see, most suspicious first."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What stands before every answer: a request goes in, and passes only with the token, from this page and of a bounded size.
+"""Stands before every answer: a request passes only with the token, from this page and of a bounded size.
 
 Host names are checked against DNS rebinding, Origin and content type against other sites, and every answer carries a
 Content-Security-Policy under which nothing but our own files runs or loads.

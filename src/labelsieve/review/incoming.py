@@ -1,4 +1,4 @@
-"""Decisions as a page sends them go in, checked entries for the log come out; a `UsageError` says what is wrong with one."""
+"""Checks decisions that a page sends and turns them into entries for the log; a `UsageError` says what is wrong."""
 
 from datetime import UTC, datetime
 

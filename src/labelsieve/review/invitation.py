@@ -1,4 +1,4 @@
-"""The address that our own call of a browser carries: a secret comes out that lets one visitor in, once, and goes to this user.
+"""The address with which we open the browser: its secret lets one visitor in, once, and goes to this user only.
 
 Every user of a machine sees what programs are called with, so the token, which holds for good, must not be among it.
 """

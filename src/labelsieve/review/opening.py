@@ -1,4 +1,4 @@
-"""A run folder goes in; all that a review needs of it comes out, checked. Nothing in the folder is ever run."""
+"""Opens a run folder for review and checks all that is needed of it. Nothing in the folder is ever run."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial

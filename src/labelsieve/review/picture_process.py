@@ -1,4 +1,4 @@
-"""Pictures out of a process of their own: an id goes in, an encoded picture comes out.
+"""Fetches encoded pictures by id from a process of their own.
 
 Data that are arrays are opened by the loaders of training, which need torch; loading it here would hold up every request for
 seconds. The process ends with its parent, however that ends: it then reads the end of the pipe.

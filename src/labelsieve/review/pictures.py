@@ -1,4 +1,4 @@
-"""The pictures of a run, by id: a run's configuration goes in; small and large encoded pictures come out, one at a time.
+"""The pictures of a run, by id: small and large, encoded, one at a time.
 
 Files are read where they lie, and only those that the data set lists and that do not lead out of it. Data that are arrays are
 read by another process.

@@ -1,4 +1,4 @@
-"""The routes: a review that is open goes in, an ASGI app comes out. Every request passes the guard first.
+"""The routes of the review page: an ASGI app for an opened review. Every request passes the guard first.
 
 Pictures are named by id and static files by a fixed list, so no request ever names a path.
 """

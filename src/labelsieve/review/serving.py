@@ -1,4 +1,4 @@
-"""`labelsieve review`'s process: a run folder and an address go in, a server on that address comes up until it is stopped."""
+"""The process of `labelsieve review`: serves a run folder at an address until it is stopped."""
 
 import errno
 import ipaddress

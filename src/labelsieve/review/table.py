@@ -1,4 +1,4 @@
-"""The issues of a run as columns, most suspicious first: issues.parquet or issues.csv goes in, arrays come out.
+"""The issues of a run as arrays, most suspicious first, read from issues.parquet or issues.csv.
 
 A million rows are held as numbers and blocks of text. Parquet is read where pyarrow is installed and it is not older than
 the CSV, which may have been changed by hand.

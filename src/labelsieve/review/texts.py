@@ -1,4 +1,4 @@
-"""Many strings go in; they are kept as one block of UTF-8, read one by one and searched all at once. A million fit easily."""
+"""Keeps many strings as one block of UTF-8, reads them one by one and searches all at once. A million fit easily."""
 
 from collections.abc import Iterable
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""A run folder goes in, the access token of its review comes out: the same after a restart, so that open pages go on.
+"""The access token of a run's review: the same after a restart, so that open pages keep working.
 
 It is made from the folder's path and a secret of this user, which lies in the user's own state folder and not in the run: a
 run folder from elsewhere cannot bring a token along.

@@ -1,4 +1,4 @@
-"""Decisions of many requests go in, one trip to the disk carries them all; each request is answered once its own are there."""
+"""Saves decisions of many requests with one trip to the disk; each request is answered once its own are saved."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How many wrong labels are left: scores and the answers so far go in; an expected number with an interval comes out.
+"""Estimates how many wrong labels are left, with an interval, from the scores and the answers so far.
 
 What a person finds at one score says most about labels with a score near it. So labels are put into groups of like rank, each
 with the share that the run expects to be wrong; how far the truth is off that share (in log-odds) is a level and a random walk

@@ -1,4 +1,4 @@
-"""A run's rows and the decisions it begins with go in; the rows as people decided them come out.
+"""A run's rows as people decided them.
 
 Confirmed and corrected labels are pinned as clean, dropped samples are gone, "unsure" changes nothing. What is true of a row
 stays with it, for measuring only.

@@ -1,4 +1,4 @@
-"""A run folder that has divided its labels goes in; what it found comes out, per sample and as estimates. No training here."""
+"""Reads what a run found from its folder, per sample and as estimates. No training here."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One's own data in a run: a configuration goes in; the rows, which of them are pinned, and what was left out come out."""
+"""Opens your own data for a run: the rows, which of them are pinned, and what was left out."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Rounds of review and training: a reviewed run goes in, what the next run begins with comes out (round.json in its folder).
+"""Rounds of review and training: what the next run starts with (round.json in its folder).
 
 A round carries all decisions of the rounds before it: those its parent began with, and those in the parent's own log. The
 copy in the run folder is what training and resuming read, so that later decisions in the parent change nothing here.

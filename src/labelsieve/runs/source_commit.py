@@ -1,4 +1,4 @@
-"""Which commit of its own source the package runs from: nothing goes in; facts for environment.json come out, none of a wheel.
+"""Which commit of its own source the package runs from, for environment.json; nothing for a wheel.
 
 The commit is read from git's own files, so that git need not be installed; only whether the source differs is asked of it.
 """

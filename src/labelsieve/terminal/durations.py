@@ -1,4 +1,4 @@
-"""Durations as people write them: "9m", "1h30m", "90s" go in, seconds come out; and the way back."""
+"""Durations as people write them ("9m", "1h30m", "90s"), read into seconds and written back."""
 
 import re
 

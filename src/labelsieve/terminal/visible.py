@@ -1,4 +1,4 @@
-"""Text from anywhere goes in; text that a terminal shows and does not obey comes out."""
+"""Makes text from anywhere safe to show in a terminal: control characters are written out."""
 
 import re
 

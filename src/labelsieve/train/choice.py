@@ -1,4 +1,4 @@
-"""Which epoch's networks become the model: records and networks go in, the chosen ones and their test accuracy come out.
+"""Chooses which epoch's networks become the model, and measures them on the test pictures.
 
 By the rule `best-val` the epoch that does best on the validation pictures is kept; nothing is ever chosen on test pictures.
 """

@@ -63,11 +63,11 @@ def test_the_words(folder: Path) -> None:
         '"train/dog/1.png": cut short',
         "exact duplicates with different labels: 1 picture\n",
         '"train/cat/1.png" as "cat"; "train/dog/2.png" as "dog"',
-        "training would use 3 x 8 x 8 pixels a picture (shorter side resized, middle kept); the cache takes",
+        "training would use 3 x 8 x 8 pixels per picture (shorter side resized, middle kept); the cache takes",
         "network: net",
         "warning: 7 samples are few: do not trust",
         "warning: 2 classes have fewer than 20 samples",
-        "in the training split and in another one too",
+        "in the training split and in another one, too",
         '1 class folder holds no picture: "train/emu"',
     ]:
         assert part in text, part
@@ -124,7 +124,7 @@ def test_arrays_and_vectors(tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", X=np.eye(4), y=labels)
     vectors = inspection(tmp_path / "v.npz")
     assert vectors.counts == {"train": {"0": 2, "1": 2}} and vectors.different_labels == ()
-    assert any("4 numbers a sample" in line for line in vectors.lines())
+    assert any("4 numbers per sample" in line for line in vectors.lines())
 
 
 def test_vectors_are_not_called_pictures(tmp_path: Path) -> None:

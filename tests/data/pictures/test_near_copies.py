@@ -90,7 +90,7 @@ def test_inspect_names_those_with_different_labels(folder: Path) -> None:
     assert [group.ids for group in found.different_labels] == [("cat/0.png", "dog/exact.png")]
     text = "\n".join(found.lines())
     assert 'nearly the same, with different labels: 2 pictures\n  "cat/1.png" as "cat"; "dog/again.jpg" as "dog"\n' in text
-    assert "warning: 2 pictures occur again, saved or resized in another way, with different labels" in text
+    assert "warning: 2 pictures occur again, resized or saved in another format, with different labels" in text
 
 
 def test_an_exact_copy_beside_a_near_one_is_named_once(folder: Path) -> None:

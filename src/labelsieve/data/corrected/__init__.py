@@ -1,1 +1,1 @@
-"""Corrected data sets: where rows came from and what is to become of them go in, a new tree, table or .npz comes out."""
+"""Writes corrected data sets: a new tree, table or .npz."""

@@ -1,4 +1,4 @@
-"""An .npz of pictures or vectors, or rows in memory, goes in; an .npz with corrected labels comes out."""
+"""Writes an .npz of pictures or vectors again, with corrected labels."""
 
 from collections.abc import Mapping
 from pathlib import Path

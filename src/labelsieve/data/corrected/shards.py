@@ -1,4 +1,4 @@
-"""Parquet files with pictures in them go in; the same files with corrected labels come out, a hundred rows at a time."""
+"""Writes Parquet files with pictures in them again, with corrected labels, a hundred rows at a time."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A table of samples (CSV, TSV, JSON lines, Parquet) goes in; the same table with corrected labels comes out."""
+"""Writes a table of samples (CSV, TSV, JSON lines, Parquet) again, with corrected labels."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Clothing1M's official folder goes in; a `Listing` of its noisy training, clean validation and clean test pictures comes out.
+"""Lists Clothing1M's official folder: noisy training, clean validation and clean test pictures.
 
 Read are annotations/ (labels as `images/... 7`, one list of keys a split) and the pictures of those keys below images/.
 """

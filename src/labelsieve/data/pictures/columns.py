@@ -1,4 +1,4 @@
-"""Which column holds what: the table's column names and the user's choices go in, one name or None comes out."""
+"""Finds which column of a table holds what, by the user's choices and usual names."""
 
 from collections.abc import Sequence
 from pathlib import Path

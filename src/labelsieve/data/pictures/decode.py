@@ -1,4 +1,4 @@
-"""One picture file goes in, uint8 (C, S, S) comes out, or a `PictureError` that says why not. Needs no torch.
+"""Decodes one picture file into uint8 (C, S, S), or raises a `PictureError` that says why not. Needs no torch.
 
 Rules: the first frame; EXIF orientation applied; alpha laid on white; CMYK and the rest converted to RGB; in 16
 bit grey `white` becomes 255 (see `depth`), with no stretching; float grey is 0..1 if nothing is above 1, else 0..255.

@@ -1,4 +1,4 @@
-"""How bright white is in 16-bit grey: largest values go in; the value that becomes 255, a table of bytes and notes come out.
+"""Decides how bright white is in 16-bit grey pictures, from the largest values of the data set.
 
 Cameras and scanners often store 10, 12 or 14 bits in 16. One white holds for a whole data set, for the brightness of its pictures
 has a meaning; it is that of the fewest usual bits that hold them all.

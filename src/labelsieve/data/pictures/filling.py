@@ -1,4 +1,4 @@
-"""A listing and a plan go in; its pictures' pixels, mapped from the cache, and the unreadable rows come out."""
+"""Decodes a listing's pictures into the mapped cache, and says which rows could not be read."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A folder with one folder a class, with or without train/val/test above, goes in; a `Listing` comes out."""
+"""Lists a folder with one folder per class, with or without train/val/test above."""
 
 import os
 from collections import Counter

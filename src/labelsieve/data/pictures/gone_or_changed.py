@@ -1,4 +1,4 @@
-"""Listings with files that are gone or changed since a run began go in; what is said of these comes out: an error, or a note."""
+"""Says which files are gone or changed since a run started: an error, or a note."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Labelled pictures to measure on: a path, and the shape and classes of a model go in; pictures as it reads them come out."""
+"""Opens labelled pictures to measure on, in the shape and with the classes of a model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Tables that do not lead to pictures as they are go in; what to write in them, or to say with them, comes out as words."""
+"""Says how to fix a table that leads to no pictures: what to write in it, or which option to add."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Hugging Face's imagefolder with metadata: a metadata file beside the pictures goes in; a `Listing` comes out.
+"""Lists Hugging Face's imagefolder with metadata: a metadata file beside the pictures.
 
 The file may lie in the folder itself or in its train, val and test folders, each with a file_name column.
 """

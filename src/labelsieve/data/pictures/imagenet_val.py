@@ -1,4 +1,4 @@
-"""ILSVRC12's validation pictures of WebVision's classes: their folder goes in, a `Listing` of test rows comes out.
+"""Lists ILSVRC12's validation pictures of WebVision's classes, as test rows.
 
 Three forms: a folder for each of the 1000 classes, named by synset (n01440764/); or all pictures in one folder with val.txt
 (`NAME NUMBER`, numbers by sorted synset) or LOC_val_solution.csv (`NAME,SYNSET ...`) there or beside it.

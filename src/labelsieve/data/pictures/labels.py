@@ -1,4 +1,4 @@
-"""Labels as people write them (text, whole numbers, both) go in; numbers 0..K-1, class names and notes come out."""
+"""Turns labels as people write them (text, whole numbers, both) into numbers 0..K-1, class names and notes."""
 
 import math
 import re

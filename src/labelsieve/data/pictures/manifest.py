@@ -1,4 +1,4 @@
-"""A table of paths and labels goes in; a `Listing` comes out. Ids are a column's, else the paths themselves."""
+"""Lists a table of paths and labels. Ids come from a column, else they are the paths."""
 
 import os
 from collections.abc import Sequence

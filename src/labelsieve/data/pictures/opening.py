@@ -1,4 +1,4 @@
-"""A path goes in; a `Collection` with decoded pictures comes out, with everything that was left out and why."""
+"""Opens a path as a `Collection` with decoded pictures, and says what was left out and why."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Where each row's picture lies: files below a root, or rows of Arrow or Parquet files. References and stamps come out.
+"""Knows where each row's picture is: files below a root, or rows of Arrow or Parquet files.
 
 A stamp is what tells that a picture is still the same one: its relative path, size and time, or its content.
 """

@@ -1,4 +1,4 @@
-"""Names of files and folders that are no pictures go in; whether to look at them at all, and what to call them, come out."""
+"""Files and folders that are no pictures: whether to look at them at all, and what to call them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Paths as people and their programs write them go in; paths that lead to files, and what was read otherwise, come out.
+"""Finds the files that paths lead to, as people and their programs write them, and says what was read otherwise.
 
 A path stays as it is where it leads to a file, or where no other way of writing it does.
 """

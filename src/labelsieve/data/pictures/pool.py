@@ -1,4 +1,4 @@
-"""Tasks go in, answers come out, worked on by processes of their own; a picture that kills one costs itself only.
+"""Works on tasks in processes of their own; a picture that kills one costs itself only.
 
 Plain child processes rather than multiprocessing: they never run the user's main script again, hold no torch,
 and end by themselves when this process is killed.

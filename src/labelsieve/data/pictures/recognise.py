@@ -1,4 +1,4 @@
-"""A path goes in; what lies there, and why we think so, comes out. Nothing but names and headers is read."""
+"""Recognises what lies at a path, and why we think so. Reads nothing but names and headers."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A folder that `datasets` wrote by save_to_disk goes in; a `Listing` comes out. Only pyarrow is needed."""
+"""Lists a folder that `datasets` wrote by save_to_disk. Needs only pyarrow."""
 
 from difflib import get_close_matches
 from pathlib import Path

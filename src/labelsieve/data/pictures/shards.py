@@ -1,4 +1,4 @@
-"""Parquet files that hold pictures, one or a folder of them as the Hugging Face Hub gives, go in; a `Listing` comes out.
+"""Lists Parquet files that hold pictures, one or a folder of them as the Hugging Face Hub has them.
 
 A file's split is in its name or its folder's (data/train-00000-of-00002.parquet); class names are in its schema.
 """

@@ -1,4 +1,4 @@
-"""Data sets whose pictures lie in Arrow or Parquet files go in, as parts and features; a `Listing` comes out."""
+"""Lists data sets whose pictures are stored in Arrow or Parquet files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

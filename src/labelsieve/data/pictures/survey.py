@@ -1,4 +1,4 @@
-"""A listing goes in; what its pictures' headers say comes out, and from it how they would be decoded."""
+"""Reads the headers of a listing's pictures, and decides from them how to decode."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A table file (CSV, TSV, JSON lines, Parquet) goes in; the wanted columns come out, a list each."""
+"""Reads the wanted columns of a table file (CSV, TSV, JSON lines, Parquet), one list each."""
 
 import csv
 import errno

@@ -1,4 +1,4 @@
-"""The text lists of the web sets: a file with a key, or a key and a class number, on each line goes in; both come out."""
+"""Reads the text lists of the web sets: a key, or a key and a class number, per line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""New pictures without labels: files and folders go in; stretches of decoded pictures and what could not be read come out."""
+"""Opens new pictures without labels, in stretches, and says what could not be read."""
 
 import os
 import shutil

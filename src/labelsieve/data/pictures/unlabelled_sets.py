@@ -1,4 +1,4 @@
-"""Data sets as `train` reads them, of which labels are not needed, go in; their pictures by id, `Unlabelled`, come out."""
+"""Opens data sets as `train` reads them, without needing labels: pictures by id."""
 
 from pathlib import Path
 

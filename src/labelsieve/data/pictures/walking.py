@@ -1,4 +1,4 @@
-"""Folders of pictures go in; the paths of the pictures below them come out, in order, and counts of what was passed over."""
+"""Walks folders and finds the pictures in them, in order, counting what was passed over."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""WebVision 1.0, first 50 classes: the official folder goes in; a `Listing` of Google's and the validation pictures comes out.
+"""Lists the first 50 classes of WebVision 1.0 in its official folder: Google's and the validation pictures.
 
 Read are info/train_filelist_google.txt with google/, info/val_filelist.txt with val_images_256/, and the classes' names in
 info/synsets.txt where it is there.

@@ -1,4 +1,4 @@
-"""Stage 1's batches: columns by sample and an order go in, and a step is made on each batch; all are of one size."""
+"""Stage 1's batches: one step per batch of rows in a given order; all batches have one size."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Layers that draw while they train, such as dropout: a generator goes in, and they draw by its seed for a while.
+"""Makes layers that draw while they train, such as dropout, draw by a given seed for a while.
 
 They can be given no generator: they draw from torch's own, which belong to the process.
 """

@@ -1,4 +1,4 @@
-"""How many labels are wrong? Evidence of both networks after the warm-up goes in, a share with an interval comes out.
+"""Estimates how many labels are wrong, with an interval, from both networks' evidence after the warm-up.
 
 A network that has seen little disagrees with right labels too, so its own mistakes must not count. Neighbours in feature space
 are asked instead: each sample's nearest ones vote on its label, its own label not among the votes. Where they are nearly

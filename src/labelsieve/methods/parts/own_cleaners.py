@@ -1,4 +1,4 @@
-"""Cleaners of the user's: a builder goes in, under a name; what divides a run's labels in the place of prototypes comes out."""
+"""Registers cleaners that users wrote, by name; one of them then takes the place of the prototypes in a run."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The small-loss prior: losses go in, the chance that each label is clean comes out (GMM_agn, GMM_awr)."""
+"""The small-loss prior: how likely each label is clean, by its loss (GMM_agn, GMM_awr)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Which rows an epoch sees: given labels and a generator go in, row numbers come out. A recipe carries one of these.
+"""Chooses which rows an epoch sees, from the given labels and a generator. A recipe carries one of these.
 
 Small sets are seen whole every epoch. Of large ones each network draws so many batches, divides them and trains on them.
 """

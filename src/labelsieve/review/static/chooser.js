@@ -45,7 +45,7 @@ export function choose(then) {
     at = Math.max(0, Math.min(at, Math.min(options.length, SHOWN) - 1));
     list.replaceChildren(...options.slice(0, SHOWN).map((one, i) =>
       h("li", { role: "option", id: `choice-${i}`, "aria-selected": String(i === at), onclick: () => take(one) }, one.name)));
-    more.textContent = options.length > SHOWN ? `and ${options.length - SHOWN} more: type on` : options.length ? "" : "no class is called so";
+    more.textContent = options.length > SHOWN ? `and ${options.length - SHOWN} more: keep typing` : options.length ? "" : "no class has this name";
     input.setAttribute("aria-activedescendant", options.length ? `choice-${at}` : "");
     list.children[at]?.scrollIntoView({ block: "nearest" });
   }

@@ -72,7 +72,7 @@ function body(row, full) {
     classes(row),
     full ? near(`Clean ${store.classes[row.given]}, nearest`, full.near_given) : null,
     full && row.given !== row.suggested ? near(`Clean ${store.classes[row.suggested]}, nearest`, full.near_suggested) : null,
-    full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "As the cleaner judged it: chance to be right, over training"), sparkline(full.history),
+    full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "How it was judged during training: probability of being right"), sparkline(full.history),
       h("p", { class: "ends" }, h("span", {}, `after epoch ${full.history[0][0]}: ${percent(full.history[0][1])}`),
         h("span", {}, `after epoch ${full.history.at(-1)[0]}: ${percent(full.history.at(-1)[1])}`))) : null,
     full ? decisions(full) : null,
@@ -120,7 +120,7 @@ async function load(row) {
 
 function empty() {
   return h("div", { class: "done" }, h("h2", {}, "Nothing to show"), h("p", {}, store.filter.state === "open"
-    ? "No open label fits these filters." : "No label fits these filters."),
+    ? "No open label matches these filters." : "No label matches these filters."),
   h("button", { onclick: () => tell("reset") }, "Clear the filters"));
 }
 

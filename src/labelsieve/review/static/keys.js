@@ -42,7 +42,7 @@ const TABLE = [
   ["Decide", "c", "choose another class: type to find", ["c"], chooseClass],
   ["Decide", "d", "drop the sample", ["d", "Delete"], () => decide("drop")],
   ["Decide", "u", "not sure", ["u"], () => decide("unsure")],
-  ["Decide", "Backspace", "open again: take the decision back", ["Backspace"], () => decide("clear")],
+  ["Decide", "Backspace", "undecide: take the decision back", ["Backspace"], () => decide("clear")],
   ["Decide", "z", "undo, without limit", ["z"], undo],
   ["Decide", "y or Shift z", "redo", ["y", "Z"], redo],
   ["Move", "← ↑ ↓ →", "one on", [], null],

@@ -133,7 +133,7 @@ export async function toNextOpen() {
       ({ at } = await api.nextOpen(store.filter, store.view, at));
       if (mine !== era || from !== store.focus) return; // one went on meanwhile
     } while (at >= 0 && decided(at) && !passed.has(at));
-    if (at < 0 || decided(at)) announce("no open label is left in this list");
+    if (at < 0 || decided(at)) announce("no open label left in this list");
     else go(at);
   } catch (error) {
     tell("failed", error);

@@ -109,7 +109,7 @@ async function poll() {
   } catch (error) {
     const was = store.online;
     Object.assign(store, { online: error.kind !== "gone", denied: error.kind === "denied" });
-    if (was && !store.online) announce("the server is gone; decisions are kept in this browser");
+    if (was && !store.online) announce("the server does not answer; your decisions are kept in this browser");
   }
   status.saving(outbox);
   timer = setTimeout(poll, document.hidden ? HIDDEN : store.pictures && !store.ready && !store.remark ? SOON : POLL);
@@ -160,7 +160,7 @@ function naming(given) {
 // Why the server would take no decision signed so, or "".
 function unfit(who) {
   if (/^[=+\-@]./.test(who)) return "A name must not begin with =, +, - or @, as formulas do.";
-  return /[\p{C}\p{Z}]/u.test(who.replaceAll(" ", "")) ? "The name holds a character that cannot be seen; type it anew." : "";
+  return /[\p{C}\p{Z}]/u.test(who.replaceAll(" ", "")) ? "The name has an invisible character; type it again." : "";
 }
 
 function name(who, given) {

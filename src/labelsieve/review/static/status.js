@@ -46,12 +46,12 @@ export function saving(outbox) {
   const saved = $("saved");
   saved.dataset.kind = !store.online ? "gone" : problem ? problem : waiting ? "waiting" : "saved";
   say(saved, waiting ? `${number(waiting)} not saved yet` : store.online ? "all saved" : "no server");
-  const kept = outbox.stored ? "kept in this browser" : "kept in this tab only: do not close it";
+  const kept = outbox.stored ? "kept in this browser" : "kept in this tab only; do not close it";
   const banner = $("banner");
   let words = "";
   if (problem === "full") words = `Not saved: ${outbox.problem.message}. ${many} ${waiting === 1 ? "is" : "are"} ${kept} and tried again.`;
-  else if (problem === "denied" || store.denied) words = `The server was started anew with another token. Open the address it printed; ${waiting ? `${many} ${waiting === 1 ? "is" : "are"} ${kept} and sent then` : "nothing is lost"}.`;
-  else if (!store.online) words = `The server is gone. ${waiting ? `${many} ${waiting === 1 ? "is" : "are"} ${kept}` : "Go on deciding: decisions are kept in this browser"} and sent when it is back.`;
+  else if (problem === "denied" || store.denied) words = `The server was restarted with another token. Open the address it printed; ${waiting ? `${many} ${waiting === 1 ? "is" : "are"} ${kept} and sent then` : "nothing is lost"}.`;
+  else if (!store.online) words = `The server is gone. ${waiting ? `${many} ${waiting === 1 ? "is" : "are"} ${kept}` : "You can go on: decisions are kept in this browser"} and sent when it is back.`;
   else if (store.refused) words = store.refused;
   banner.hidden = !words;
   say(banner, words);
