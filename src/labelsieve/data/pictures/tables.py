@@ -71,7 +71,7 @@ def text_of(path: Path, encoding: str | None) -> Iterator[TextIO]:
     try:
         with doors.open_plain(path, follow=True) as file, _Lines(file, encoding=encoding or "utf-8-sig", newline="") as stream:
             yield stream
-    except doors.Refusal as error:
+    except OSError as error:
         raise ToolError(f"{path}: {doors.why(error)}; write one sample a line, in a plain file") from None
     except LookupError:
         raise ToolError(f'{path}: there is no encoding "{encoding}"; write {named("encoding")} as Python does: cp1252') from None
