@@ -7,10 +7,14 @@ from typing import Any, get_args
 import pytest
 
 from labelsieve.config.resolve import PLACES, given_by, parse_settings, resolve
-from labelsieve.config.schema import Config, coerce, dotted_keys, from_yaml, full_key, override, to_yaml, value_at
-from labelsieve.config.setting_words import setting_words
+from labelsieve.config.schema import Config, coerce, dotted_keys, from_yaml, full_key, override, rules_by_key, to_yaml, value_at
 from labelsieve.config.validate import unheeded, validate
+from labelsieve.data.augment.views import POLICY_NAMES
+from labelsieve.decisions.settling import ON_CONFLICT
+from labelsieve.engine.device import PLACES as PLACES_OF_PICTURES
+from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.methods.parts.guessing import PASSES
 from labelsieve.methods.parts.names import CLEANERS
 
 KEYS = dotted_keys()
@@ -323,7 +327,19 @@ def test_places_behind_a_word_are_made_whole_too(tmp_path: Path, monkeypatch: py
 
 
 def test_every_setting_says_what_it_is() -> None:
-    said = setting_words()
+    said = {key: rule.meaning for key, rule in rules_by_key().items()}
     assert list(said) == list(dotted_keys())
     assert not [key for key, words in said.items() if len(words) < 10]
     assert said["training.lr_drop"] == "where the learning rate drops, as a share of all epochs"
+
+
+def test_the_choices_of_a_setting_are_those_of_the_code_that_reads_it() -> None:
+    known = {
+        "views.policy": (*POLICY_NAMES, "by-network"),
+        "engine.pictures": PLACES_OF_PICTURES,
+        "engine.precision": ("auto", *PRECISIONS),
+        "data.on_conflict": ON_CONFLICT,
+        "training.guess_passes": PASSES,
+    }
+    for key, choices in known.items():
+        assert set(rules_by_key()[key].choices) == set(choices), key

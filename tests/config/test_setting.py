@@ -32,7 +32,7 @@ def test_defaults_and_meanings_come_from_the_declaration() -> None:
         ({"batch": 1}, 'setting "training.batch" is 1; it must be at least 2'),
         ({"teacher": "pere"}, 'training.teacher "pere" is not known .did you mean "peer"'),
         ({"prior": "file:"}, 'training.prior "file:" is not known'),
-        ({"passes": 3}, "there are: 1, 2, 4"),
+        ({"passes": 3}, 'setting "training.passes" is 3; it must be 1, 2 or 4'),
         ({"limit": 1}, "it must be at least 2"),
     ],
 )

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labelsieve.config.schema import PicturesConfig, override
+from labelsieve.config.schema import override
 from labelsieve.corrected.apply import apply_run
 from labelsieve.data.embeddings import measured_vectors, read_embeddings
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import PictureOptions, PictureSettings
 from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.errors import ToolError
 from labelsieve.issues.policy import Decision
@@ -31,7 +31,7 @@ def test_parquet_rows_go_by_number_whatever_the_columns_are_called(more: dict[st
     source = tmp_path / "v.parquet"
     pq.write_table(pa.table({"emb": VECTORS.tolist(), "label": LABELS} | more), source)
     assert read_embeddings(source, PictureOptions(image_column="emb")).collection.train.ids == tuple(NUMBERS)
-    made_run(tmp_path / "run", f"embeddings:{source}", NUMBERS, LABELS, {}, pictures=PicturesConfig(image_column="emb"))
+    made_run(tmp_path / "run", f"embeddings:{source}", NUMBERS, LABELS, {}, pictures=PictureSettings(image_column="emb"))
     done = apply_run(tmp_path / "run", tmp_path / "new.parquet", DECIDED)
     found = pq.read_table(tmp_path / "new.parquet")
     assert done.left == 5 and found["label"].to_pylist() == ["b", "b", "b", "a", "a"]
@@ -53,7 +53,7 @@ def test_rows_without_a_label_are_left_out_where_that_is_asked_for(tmp_path: Pat
         assert np.allclose(found.collection.train.images[2], VECTORS[3])
         assert len(measured_vectors(tmp_path / name, options).held.labels) == 5
     ids, source = [*NUMBERS[:2], *NUMBERS[3:]], f"embeddings:{tmp_path / 'v.npz'}"
-    chosen = PicturesConfig(skip_unlabelled=True)
+    chosen = PictureSettings(skip_unlabelled=True)
     made_run(tmp_path / "run", source, ids, [*LABELS[:2], *LABELS[3:]], {}, pictures=chosen)
     apply_run(tmp_path / "run", tmp_path / "new.npz", DECIDED)
     new = np.load(tmp_path / "new.npz")
@@ -84,7 +84,7 @@ def test_the_table_of_an_npy_file_is_written_with_its_splits(suffix: str, tmp_pa
         labels.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     else:
         labels.write_text("label,split,path\n" + "".join(f"{','.join(row.values())}\n" for row in table.to_pylist()))
-    chosen = PicturesConfig(labels_file=str(labels))
+    chosen = PictureSettings(labels_file=str(labels))
     train = [row for row, split in zip(NUMBERS, splits) if split == "train"]
     given = [label for label, split in zip(LABELS, splits) if split == "train"]
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", train, given, {}, pictures=chosen)
@@ -114,7 +114,7 @@ def test_a_table_of_other_labels_is_refused(tmp_path: Path) -> None:
     """Ids of the run that the table does not have: it would be written as it is, and called corrected."""
     np.save(tmp_path / "v.npy", VECTORS)
     (tmp_path / "labels.csv").write_text("label\n" + "".join(f"{label}\n" for label in LABELS))
-    chosen = PicturesConfig(labels_file=str(tmp_path / "labels.csv"))
+    chosen = PictureSettings(labels_file=str(tmp_path / "labels.csv"))
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", ["a", "b"], LABELS[:2], {"a": LABELS[-1]}, pictures=chosen)
     with pytest.raises(ToolError, match="none of the run's 2 samples is in it"):
         apply_run(tmp_path / "run", tmp_path / "out" / "labels.csv", as_advised(tmp_path / "run"))

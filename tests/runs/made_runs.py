@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labelsieve.config.schema import Config, DataConfig, PicturesConfig
+from labelsieve.config.schema import Config, DataConfig
+from labelsieve.data.pictures.options import PictureSettings
 from labelsieve.issues.policy import Decision
 from labelsieve.issues.reading import read_issues
 from labelsieve.issues.rules import DROP, RELABEL
@@ -23,7 +24,7 @@ def made_run(
     given: Sequence[str],
     wrong: dict[str, str],
     strange: Sequence[str] = (),
-    pictures: PicturesConfig | None = None,
+    pictures: PictureSettings | None = None,
 ) -> LabelIssues:
     """`wrong` samples are suggested another class, surely; `strange` ones look like none; all others are fine."""
     classes = sorted({*given, *wrong.values()})
@@ -40,7 +41,7 @@ def made_run(
     chances = np.stack([score, score])
     evidence = {"similarity_best": best, "loss": 1 - score}
     issues = rank(ids, classes, labels, probs, chances, 0.5, evidence=evidence)
-    folder = RunFolder.create(path, Config(data=DataConfig(source=source), pictures=pictures or PicturesConfig()))
+    folder = RunFolder.create(path, Config(data=DataConfig(source=source), pictures=pictures or PictureSettings()))
     arrays = {
         "ids": np.array(ids),
         "given": labels,

@@ -7,10 +7,11 @@ from rich.console import Console
 from labelsieve.config.lengths import divides, epochs_of
 from labelsieve.config.method_settings import prototype_warmup_for
 from labelsieve.config.schema import Config, to_yaml
+from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
 from labelsieve.runs.findings import things_of
-from labelsieve.runs.own import Watch, check_names, check_place, picture_options
+from labelsieve.runs.own import Watch, check_names, check_place
 from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.looking import Looking

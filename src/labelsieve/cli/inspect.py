@@ -45,11 +45,12 @@ def inspect(
     from labelsieve.config.resolve import refuse_run
     from labelsieve.config.schema import Config, override
     from labelsieve.data.inspection import inspection, known_source
+    from labelsieve.data.pictures.options import picture_options
     from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.data.sources import source_at
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError
-    from labelsieve.runs.own import picture_options, sized_for
+    from labelsieve.runs.own import sized_for
     from labelsieve.terminal.console import console
     from labelsieve.terminal.looking import Looking
 

@@ -1,13 +1,16 @@
-"""The options about data that several verbs share: each is said once here; `@reads_data` gives them to a verb, as one `Said`."""
+"""The options about data that several verbs share, made from the settings of pictures; `@reads_data` gives them to a verb."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from labelsieve.config.setting import rules
+from labelsieve.data.pictures.options import ON_COMMAND_LINE, PictureSettings
 
 LARGEST = 2**26  # bytes of a file of class names
 
@@ -20,32 +23,19 @@ DataSettings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting of the data, pictures.*; repeatable."),
 ]
 
-OPTIONS: dict[str, Any] = {
-    "image_column": Annotated[str | None, typer.Option(help="The table's column with picture paths, if it has an unusual name.")],
-    "label_column": Annotated[str | None, typer.Option(help="The table's column with labels, if it has an unusual name.")],
-    "id_column": Annotated[str | None, typer.Option(help="The table's column with ids; default: the paths are the ids.")],
-    "root": Annotated[
-        Path | None, typer.Option(help="The folder that paths in the table are relative to; default: the table's own.")
-    ],
-    "classes": Annotated[
-        str | None,
-        typer.Option(help="The classes, in order: cat,dog or a file with one per line. Any other label is an error."),
-    ],
-    "size": Annotated[
-        int | None, typer.Option(help="Resize pictures to this many pixels on each side; default: chosen by their sizes.")
-    ],
-    "cache_dir": Annotated[Path | None, typer.Option(help="Where to keep decoded pictures; default: your cache folder.")],
-    "strict": Annotated[bool, typer.Option("--strict", help="Stop at a picture that cannot be read instead of leaving it out.")],
-    "encoding": Annotated[
-        str | None, typer.Option(help="The table's encoding; default: utf-8. Spreadsheets often write cp1252.")
-    ],
-    "val": Annotated[
-        Path | None,
-        typer.Option(help="Labelled pictures to measure accuracy on, in any layout."),
-    ],
-    "second_test": Annotated[
-        Path | None, typer.Option(help="For webvision: a folder with ILSVRC12's validation pictures, as a second test set.")
-    ],
+
+def _kind_of(name: str) -> Any:
+    """The option of a setting of pictures, in the words of its declaration."""
+    rule, hint = dict(rules(PictureSettings))[name], get_type_hints(PictureSettings)[name]
+    if hint is bool:
+        return Annotated[bool, typer.Option(f"--{name.replace('_', '-')}", help=f"{rule.meaning}.")]
+    if name == "classes":
+        return Annotated[str | None, typer.Option(help=f"{rule.meaning}. Write cat,dog or name a file with one per line.")]
+    return Annotated[Path | None if name in PLACES else hint, typer.Option(help=f"{rule.meaning}.")]
+
+
+PLACES = ("root", "cache_dir", "val", "second_test")
+OPTIONS: dict[str, Any] = {name: _kind_of(name) for name in ON_COMMAND_LINE} | {
     "no_mirror": Annotated[
         bool,
         typer.Option(

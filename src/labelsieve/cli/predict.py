@@ -44,7 +44,7 @@ def predict(
     Labels are not needed, nor read. Rows of data sets go by their ids, of every split. It ends with 3 where a file that is
     named, not found in a folder or a data set, cannot be read; the others have their predictions then.
     """
-    from labelsieve.config.validate import choice
+    from labelsieve.config.setting import Rule
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
     from labelsieve.predict.model import load_model
@@ -53,7 +53,7 @@ def predict(
     from labelsieve.runs.folder import RunFolder
 
     form = form or form_of(out)
-    choice("format", form, tuple(FORMATS))
+    Rule("the form of the output", choices=tuple(FORMATS)).check("format", form)
     if out is not None and os.path.lexists(out):
         raise UsageError(f"{out}: it exists, and nothing that exists is overwritten; choose another --out")
     paths = with_piped(paths)

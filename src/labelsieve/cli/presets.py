@@ -43,23 +43,22 @@ def say_keys() -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from labelsieve.config.schema import Config, dotted_keys, type_name, value_at
+    from labelsieve.config.schema import Config, dotted_keys, rules_by_key, type_name, value_at
     from labelsieve.config.sections import own_keys
     from labelsieve.config.setting import rules
-    from labelsieve.config.setting_words import setting_words
     from labelsieve.methods.registry import METHODS
     from labelsieve.terminal.console import console
 
     table = Table(box=None, pad_edge=False)
     for head in ("setting", "default", "what it is"):
         table.add_column(head, no_wrap=head != "what it is")
-    said = {key: (str(value_at(Config(), key)), setting_words().get(key, ""), hint) for key, hint in dotted_keys().items()}
+    said = {key: (str(value_at(Config(), key)), rules_by_key()[key].meaning, hint) for key, hint in dotted_keys().items()}
     for key, hint in own_keys().items():
         head, _, name = key.rpartition(".")
         rule = dict(rules(METHODS[head].Config))[name]
         said[key] = (str(getattr(METHODS[head].Config(), name)), rule.meaning, hint)
     for key, (default, meaning, hint) in said.items():
-        words = f"{meaning} ({type_name(hint)})".lstrip()
+        words = f"{meaning} ({type_name(hint)})"
         table.add_row(key, default, escape(words))
         if not console.is_terminal:
             console.print(f"{key:27s} {default:9s} {words}", soft_wrap=True, markup=False, highlight=False)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve import doors
-from labelsieve.config.picture_choices import picture_options
-from labelsieve.config.schema import Config, PicturesConfig, override
+from labelsieve.config.schema import Config, override
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.columns import needed
 from labelsieve.data.pictures.imagefolder import metadata_files
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 from labelsieve.data.pictures.memory import Known
-from labelsieve.data.pictures.options import PictureOptions, named
+from labelsieve.data.pictures.options import PictureOptions, PictureSettings, named, picture_options
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.saved import LARGEST
 from labelsieve.data.pictures.shards import shard_files
@@ -25,7 +24,7 @@ from labelsieve.errors import ToolError
 COLUMNS = ("image_column", "label_column", "id_column", "split_column")
 
 
-def suited_to(path: Path, chosen: PicturesConfig, home: str) -> PicturesConfig:
+def suited_to(path: Path, chosen: PictureSettings, home: str) -> PictureSettings:
     """What was `chosen` for the data at `home`, for those at `path`: a column that is not there is found by usual names again.
 
     A file of labels belongs to one file of vectors only.
@@ -47,7 +46,7 @@ def for_data(config: Config, path: Path, said: Mapping[str, Any]) -> Config:
     return config if "pictures.root" in said else replace(config, pictures=rooted_for(path, config.pictures, home))
 
 
-def rooted_for(path: Path, chosen: PicturesConfig, home: str, known: Known | None = None) -> PicturesConfig:
+def rooted_for(path: Path, chosen: PictureSettings, home: str, known: Known | None = None) -> PictureSettings:
     """The choices with the root that suits the table at `path`: its own folder comes first.
 
     What was chosen for the data at `home` counts where only that leads to pictures. Files that a run knows count as there.

@@ -11,12 +11,12 @@ from typing import Any
 from labelsieve.config.fitting import mixed_as_published
 from labelsieve.config.heeded import check_heeded
 from labelsieve.config.moved import moved_to
-from labelsieve.config.picture_choices import picture_options
 from labelsieve.config.presets import defaults_for, is_own, preset
 from labelsieve.config.quick import check_quick
 from labelsieve.config.schema import Config, full_key, override
 from labelsieve.config.validate import cleaner_of, validate
 from labelsieve.data.noise_record import made_as
+from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.data.sources import source_at
 from labelsieve.errors import UsageError, command

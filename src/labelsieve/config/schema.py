@@ -5,13 +5,15 @@ suggest the nearest one.
 """
 
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
+from labelsieve.config.setting import RULE, Rule, check, setting
+from labelsieve.data.pictures.options import PictureSettings
 from labelsieve.errors import ToolError, UsageError, suggest
 
 VERSION = 1
@@ -20,149 +22,243 @@ EMPTY = ("pictures.id_column", "pictures.split_column")  # where "" says that th
 T = TypeVar("T")
 
 
-# The comment beside a field is what `labelsieve presets --keys` says of it (config/setting_words.py).
-
-
 @dataclass(frozen=True)
 class DataConfig:
-    source: str = "digits"  # as on the command line: cifar10:PATH, arrays:FILE.npz, ...
-    limit: int | None = None  # train on a fixed, class-stratified subset of this size
-    test_limit: int | None = None  # measure accuracy on such a subset of the test pictures
-    noise: str = "none"  # wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...
-    noise_seed: int | None = None  # of that noise; none: the run's seed
-    trusted: str | None = None  # a file of ids whose labels are surely right: always taken as clean
-    decisions: str | None = None  # a reviewed run; in a run folder: its round.json, with what people decided before it
-    on_conflict: str = "refuse"  # where reviewers disagree: refuse, latest (the later one counts) or undecided
+    source: str = setting("digits", "as on the command line: cifar10:PATH, arrays:FILE.npz, ...")
+    limit: int | None = setting(None, "train on a fixed, class-stratified subset of this size", low=2)
+    test_limit: int | None = setting(None, "measure accuracy on such a subset of the test pictures", low=2)
+    noise: str = setting("none", "wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...")
+    noise_seed: int | None = setting(None, "of that noise; none: the run's seed", low=0, high=2**63 - 1)
+    trusted: str | None = setting(None, "a file of ids whose labels are surely right: always taken as clean")
+    decisions: str | None = setting(None, "a reviewed run; in a run folder: its round.json, with what people decided before it")
+    on_conflict: str = setting(
+        "refuse",
+        "where reviewers disagree: refuse, latest (the later one counts) or undecided",
+        choices=("refuse", "latest", "undecided"),
+    )
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    epochs: int | None = 60  # in all, the warm-up included; none: by the noise estimated after the warm-up
-    quick: bool = False  # only rank labels: lengths by the number of samples, in place of those said here
-    warmup: int = 8  # epochs of plain cross-entropy before the first division
-    guess_passes: int = 1  # to guess from a step's weak views; 1: all together, 2: labelled apart, 4: each view (as published)
-    norm_devices: int = 1  # BatchNorm as with DataParallel on so many GPUs: each normalises its part, the first is remembered
-    entropy_penalty: bool = False  # negative entropy in the warm-up, for asymmetric noise
-    batch: int = 128  # labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number
-    warmup_batch: int = 128  # samples a step of the warm-up; 0: by the pictures' size and number
-    lr: float = 0.02  # learning rate of the networks, until it drops; 0: vectors find it, and how long the warm-up is, in a trial
-    schedule: str = "step"  # how the learning rate falls: step (at lr_drop) or cosine (to lr / lr_drop_factor at the end)
-    lr_drop: float = 0.5  # where the learning rate drops, as a share of all epochs
-    lr_drop_factor: float = 10.0  # what the learning rate is divided by there
-    momentum: float = 0.9  # of SGD, for networks and prototypes
-    weight_decay: float = 5e-4  # of SGD, for networks and prototypes
-    lambda_u: float | None = None  # weight of the unlabelled loss, which decides most; none: by the noise estimated after warm-up
-    mixed: bool | None = None  # mixed epochs after the warm-up; false: plain ones to the end; none: by the estimated noise
-    ramp_epochs: int = 16  # so long after the warm-up, lambda_u grows from 0 to its full weight
-    temperature: float = 0.5  # targets are sharpened as p^(1/temperature)
-    beta: float | None = 4.0  # mixing shares are drawn from Beta(beta, beta); none: by network and size
-    prior: str = "uniform"  # what the penalty pulls towards: uniform, given (labels' frequencies) or file:FILE
-    prior_weight: float = 1.0  # of the penalty that pulls predictions towards the prior
-    train_unlabelled: bool = True  # false: only the labelled half is trained on, as on the web sets
-    epoch_batches: int = 0  # each network draws so many batches of rows an epoch, divides and trains on them; 0: all rows
-    epoch_draw: str = "balanced"  # how they are drawn: balanced (as many of each class as there are) or random
+    epochs: int | None = setting(
+        60, "in all, the warm-up included; none: by the noise estimated after the warm-up", low=1, high=1e6
+    )
+    quick: bool = setting(False, "only rank labels: lengths by the number of samples, in place of those said here")
+    warmup: int = setting(8, "epochs of plain cross-entropy before the first division", low=0, high=1e6)
+    guess_passes: int = setting(
+        1, "to guess from a step's weak views; 1: all together, 2: labelled apart, 4: each view (as published)", choices=(1, 2, 4)
+    )
+    norm_devices: int = setting(
+        1, "BatchNorm as with DataParallel on so many GPUs: each normalises its part, the first is remembered", low=1, high=64
+    )
+    entropy_penalty: bool = setting(False, "negative entropy in the warm-up, for asymmetric noise")
+    batch: int = setting(
+        128,
+        "labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number",
+        low=2,
+        high=1e6,
+        zero_is_open=True,
+    )
+    warmup_batch: int = setting(
+        128, "samples a step of the warm-up; 0: by the pictures' size and number", low=2, high=1e6, zero_is_open=True
+    )
+    lr: float = setting(
+        0.02,
+        "learning rate of the networks, until it drops; 0: vectors find it, and how long the warm-up is, in a trial",
+        low=1e-09,
+        high=1000,
+        zero_is_open=True,
+    )
+    schedule: str = setting(
+        "step",
+        "how the learning rate falls: step (at lr_drop) or cosine (to lr / lr_drop_factor at the end)",
+        choices=("step", "cosine"),
+    )
+    lr_drop: float = setting(0.5, "where the learning rate drops, as a share of all epochs", low=0, high=1)
+    lr_drop_factor: float = setting(10.0, "what the learning rate is divided by there", low=1, high=1e9)
+    momentum: float = setting(0.9, "of SGD, for networks and prototypes", low=0, high=0.9999)
+    weight_decay: float = setting(5e-4, "of SGD, for networks and prototypes", low=0, high=1)
+    lambda_u: float | None = setting(
+        None, "weight of the unlabelled loss, which decides most; none: by the noise estimated after warm-up", low=0, high=1e6
+    )
+    mixed: bool | None = setting(
+        None, "mixed epochs after the warm-up; false: plain ones to the end; none: by the estimated noise"
+    )
+    ramp_epochs: int = setting(16, "so long after the warm-up, lambda_u grows from 0 to its full weight", low=0, high=1e6)
+    temperature: float = setting(0.5, "targets are sharpened as p^(1/temperature)", low=0.001, high=10)
+    beta: float | None = setting(
+        4.0, "mixing shares are drawn from Beta(beta, beta); none: by network and size", low=0.05, high=1000
+    )
+    prior: str = setting(
+        "uniform",
+        "what the penalty pulls towards: uniform, given (labels' frequencies) or file:FILE",
+        choices=("uniform", "given", "file:FILE"),
+    )
+    prior_weight: float = setting(1.0, "of the penalty that pulls predictions towards the prior", low=0, high=1e6)
+    train_unlabelled: bool = setting(True, "false: only the labelled half is trained on, as on the web sets")
+    epoch_batches: int = setting(
+        0,
+        "each network draws so many batches of rows an epoch, divides and trains on them; 0: all rows",
+        low=1,
+        high=1e7,
+        zero_is_open=True,
+    )
+    epoch_draw: str = setting(
+        "balanced", "how they are drawn: balanced (as many of each class as there are) or random", choices=("balanced", "random")
+    )
 
 
 @dataclass(frozen=True)
 class CleaningConfig:
-    mixture_threshold: float | None = None  # strictly above: clean by loss; none: by the estimated noise
-    mixture_memory: int | None = None  # mean of so many last loss vectors goes into the mixture; none: by the estimated noise
-    mixture_range: str = "all"  # losses are brought to 0..1 over all labels (ruling 7), or over each class's (class)
-    tau: float = 0.5  # strictly above: clean by prototype
-    prototype_prior: float = 0.5  # share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds
-    prototype_memory: int | None = None  # mean of so many last scores is judged by; none: 5 if they warm up so long, else 1
-    prototype_warmup: float = 0.05  # e, as a share of all epochs, counted from the end of the warm-up
-    prototype_teacher: str = "peer"  # whose mixture teaches a network's prototypes: peer (ruling 1) or own
-    judge_first: bool = False  # prototypes judge before they learn, as in Algorithm 1; false: after, as in section 4.1 (ruling 1)
-    prototype_views: str = "plain"  # pictures whose features prototypes learn from: plain (ruling 3) or weak, a weak view of each
-    least_clean: float | None = None  # at least this share of labels is taken as clean; none: by the estimated noise
-    alpha: float = 0.0  # weight of the confident samples among the noisy ones
-    dim: int = 128  # d, of projected features and prototypes
-    projector_depth: int = 1  # layers of the projector; 1: linear
-    cosine: float = 0.0  # 0: plain products (ruling 2); otherwise cosine scores at this scale
-    passes: int = 1  # passes of stage 1 over the training set, each epoch
-    prototype_lr: float | None = None  # learning rate of projector and prototypes; none: the networks'
-
-
-@dataclass(frozen=True)
-class PicturesConfig:
-    """How one's own pictures are read; see `labelsieve.data.pictures.options`. None: found out."""
-
-    image_column: str | None = None  # of a table: where paths are; none, here and for the next three: found by usual names
-    label_column: str | None = None  # where labels are
-    id_column: str | None = None  # where names of samples are
-    split_column: str | None = None  # train, val or test; here and for ids, "": there is none, whatever columns are called
-    root: str | None = None  # the folder that a table's paths start from; none: the table's own
-    outside: bool = False  # paths and links may leave the root
-    encoding: str | None = None  # of a table's text; none: UTF-8
-    classes: tuple[str, ...] | None = None  # the labels that may occur, in order
-    skip_unlabelled: bool = False  # leave rows without a label out
-    val: str | None = None  # labelled pictures to measure on, in any layout; none: the data's own test or val split
-    size: int | None = None  # the side in pixels; none: by the median of the shorter sides
-    white: int | None = None  # the value that is white in 16-bit grey, such as 4095; none: by the largest value of all
-    fit: str = "crop"  # crop: shorter side resized, middle kept; squash: both sides resized
-    mirror: bool = True  # a mirrored picture is still the same thing
-    cache_dir: str | None = None  # of the decoded pictures; none: the user's cache folder
-    by_content: bool = False  # recognise a changed file by its content, not by its size and time
-    strict: bool = False  # one unreadable picture ends the run
-    workers: int | None = None  # decoding processes; none: one a core
-    labels_file: str | None = None  # the labels of an .npy file of vectors
-    second_test: str | None = None  # a folder with ILSVRC12's validation pictures, for webvision; none: looked for in its folder
-    incomplete: bool = False  # train on a web set although many of its listed pictures are missing
+    mixture_threshold: float | None = setting(None, "strictly above: clean by loss; none: by the estimated noise", low=0, high=1)
+    mixture_memory: int | None = setting(
+        None, "mean of so many last loss vectors goes into the mixture; none: by the estimated noise", low=1, high=100
+    )
+    mixture_range: str = setting(
+        "all", "losses are brought to 0..1 over all labels (ruling 7), or over each class's (class)", choices=("all", "class")
+    )
+    tau: float = setting(0.5, "strictly above: clean by prototype", low=0, high=1)
+    prototype_prior: float = setting(
+        0.5, "share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds", low=0.001, high=0.999
+    )
+    prototype_memory: int | None = setting(
+        None, "mean of so many last scores is judged by; none: 5 if they warm up so long, else 1", low=1, high=100
+    )
+    prototype_warmup: float = setting(0.05, "e, as a share of all epochs, counted from the end of the warm-up", low=0, high=1)
+    prototype_teacher: str = setting(
+        "peer", "whose mixture teaches a network's prototypes: peer (ruling 1) or own", choices=("peer", "own")
+    )
+    judge_first: bool = setting(
+        False, "prototypes judge before they learn, as in Algorithm 1; false: after, as in section 4.1 (ruling 1)"
+    )
+    prototype_views: str = setting(
+        "plain",
+        "pictures whose features prototypes learn from: plain (ruling 3) or weak, a weak view of each",
+        choices=("plain", "weak"),
+    )
+    least_clean: float | None = setting(
+        None, "at least this share of labels is taken as clean; none: by the estimated noise", low=0, high=1
+    )
+    alpha: float = setting(0.0, "weight of the confident samples among the noisy ones", low=0, high=1000)
+    dim: int = setting(128, "d, of projected features and prototypes", low=1, high=65536)
+    projector_depth: int = setting(1, "layers of the projector; 1: linear", low=1, high=4)
+    cosine: float = setting(0.0, "0: plain products (ruling 2); otherwise cosine scores at this scale", low=0, high=1000)
+    passes: int = setting(1, "passes of stage 1 over the training set, each epoch", low=1, high=1000)
+    prototype_lr: float | None = setting(
+        None, "learning rate of projector and prototypes; none: the networks'", low=1e-09, high=1000
+    )
 
 
 @dataclass(frozen=True)
 class FeaturesConfig:
-    use: str = "none"  # frozen: two small heads learn from a pretrained network's features; none: networks learn from the pixels
-    backbone: str | None = None  # that network, by timm's name
-    weights: str | None = None  # a file with its weights; none: timm's own, downloaded unless they are here. Runs keep a copy
-    sha256: str | None = None  # of these weights, found out when the run begins
-    offline: bool = False  # download nothing
+    use: str = setting(
+        "none",
+        "frozen: two small heads learn from a pretrained network's features; none: networks learn from the pixels",
+        choices=("none", "frozen"),
+    )
+    backbone: str | None = setting(None, "that network, by timm's name")
+    weights: str | None = setting(
+        None, "a file with its weights; none: timm's own, downloaded unless they are here. Runs keep a copy"
+    )
+    sha256: str | None = setting(None, "of these weights, found out when the run begins")
+    offline: bool = setting(False, "download nothing")
 
 
 @dataclass(frozen=True)
 class ViewsConfig:
-    policy: str = "auto"  # strong views: auto (AutoAugment, or upright if not to be mirrored), none (weak), by-network (either)
-    crop: int | None = None  # the side that networks see, cut at random from larger pictures; none: the whole picture
+    policy: str = setting(
+        "auto",
+        "strong views: auto (AutoAugment, or upright if not to be mirrored), none (weak), by-network (either)",
+        choices=("auto", "none", "autoaugment-cifar10", "autoaugment-imagenet", "upright", "by-network"),
+    )
+    crop: int | None = setting(
+        None, "the side that networks see, cut at random from larger pictures; none: the whole picture", low=4, high=1024
+    )
 
 
 @dataclass(frozen=True)
 class EngineConfig:
-    threads: int = 0  # of a CPU; 0: OMP_NUM_THREADS, or 1 for tiny pictures and as many as usable cores (8 at most) for others
-    eval_batch: int = 512  # samples that are looked at together; 0: by the pictures' size
-    pictures: str = "auto"  # where they lie: device, host (sent as needed), auto: on the device if it has twice the room
-    precision: str = "auto"  # float32, tf32 or bf16 (weights stay float32); auto: bf16 on CUDA
-    compile: bool | None = None  # compile the networks and the steps of stage 1; none: on CUDA, where triton and a C compiler are
-    capture: bool | None = None  # steps as CUDA graphs; none: on CUDA
-    deterministic: bool = False  # kernels that repeat bit for bit, where torch has them; a CPU run does so anyway
+    threads: int = setting(
+        0,
+        "of a CPU; 0: OMP_NUM_THREADS, or 1 for tiny pictures and up to 8 cores for others",
+        low=0,
+        high=1024,
+    )
+    eval_batch: int = setting(
+        512, "samples that are looked at together; 0: by the pictures' size", low=1, high=1e6, zero_is_open=True
+    )
+    pictures: str = setting(
+        "auto",
+        "where they lie: device, host (sent as needed), auto: on the device if it has twice the room",
+        choices=("auto", "device", "host"),
+    )
+    precision: str = setting(
+        "auto", "float32, tf32 or bf16 (weights stay float32); auto: bf16 on CUDA", choices=("auto", "float32", "tf32", "bf16")
+    )
+    compile: bool | None = setting(
+        None, "compile the networks and the steps of stage 1; none: on CUDA, where triton and a C compiler are"
+    )
+    capture: bool | None = setting(None, "steps as CUDA graphs; none: on CUDA")
+    deterministic: bool = setting(False, "kernels that repeat bit for bit, where torch has them; a CPU run does so anyway")
 
 
 @dataclass(frozen=True)
 class OutputConfig:
-    model: str = "last"  # which epoch's networks are kept as the model: last, or best-val (best on validation pictures)
-    checkpoint_seconds: float = 20.0  # at most this much work is lost by a kill
-    slim_checkpoint: bool = False  # at a stop, also one in small files for copying, without momentum and in half precision
-    history_mib: int = 64  # bound on the memory of the scores' history
+    model: str = setting(
+        "last",
+        "which epoch's networks are kept as the model: last, or best-val (best on validation pictures)",
+        choices=("last", "best-val"),
+    )
+    checkpoint_seconds: float = setting(20.0, "at most this much work is lost by a kill", low=0, high=1e9)
+    slim_checkpoint: bool = setting(
+        False, "at a stop, also one in small files for copying, without momentum and in half precision"
+    )
+    history_mib: int = setting(64, "bound on the memory of the scores' history", low=0, high=1e6)
 
 
 @dataclass(frozen=True)
 class Config:
-    version: int = VERSION  # of the form of this file; it stays
-    method: str = "cpc"  # ce, dividemix, augdmix or cpc
-    cleaner: str = "cpc-awr"  # gmm-agn, gmm-awr, cpc-agn, cpc-awr, contrastive, or one that was registered
-    network: str = "small"  # as for --network; auto: by the pictures' size, their number and the device when the run begins
-    pretrained: str | None = None  # weights to start from: a file, or zoo for those of timm:NAME
+    version: int = setting(VERSION, "of the form of this file; it stays")
+    method: str = setting("cpc", "ce, dividemix, augdmix or cpc")
+    cleaner: str = setting("cpc-awr", "gmm-agn, gmm-awr, cpc-agn, cpc-awr, contrastive, or one that was registered")
+    network: str = setting(
+        "small", "as for --network; auto: by the pictures' size, their number and the device when the run begins"
+    )
+    pretrained: str | None = setting(None, "weights to start from: a file, or zoo for those of timm:NAME")
     own: Mapping[str, Any] = field(default_factory=dict)  # the method's own settings, a section that bears its name
-    seed: int = 0  # of weights, order, views and noise
-    device: str = "auto"  # auto, cpu, cuda or cuda:N
+    seed: int = setting(0, "of weights, order, views and noise", low=0, high=2**63 - 1)
+    device: str = setting("auto", "auto, cpu, cuda or cuda:N")
     data: DataConfig = field(default_factory=DataConfig)
-    pictures: PicturesConfig = field(default_factory=PicturesConfig)
+    pictures: PictureSettings = field(default_factory=PictureSettings)
     features: FeaturesConfig = field(default_factory=FeaturesConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
     views: ViewsConfig = field(default_factory=ViewsConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
+
+
+def check_ranges(config: Config) -> None:
+    """A `UsageError` for the first setting that has a value it cannot have."""
+    check(config)
+    for one in fields(Config):
+        if is_dataclass(section := getattr(config, one.name)):
+            check(section, f"{one.name}.")
+
+
+@cache
+def rules_by_key() -> dict[str, Rule]:
+    """Every settable key with what its declaration says of it."""
+    return dict(_rules_of(Config, ""))
+
+
+def _rules_of(kind: Any, prefix: str) -> Iterator[tuple[str, Rule]]:
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        if is_dataclass(hints[one.name]):
+            yield from _rules_of(hints[one.name], f"{prefix}{one.name}.")
+        elif RULE in one.metadata:
+            yield f"{prefix}{one.name}", one.metadata[RULE]
 
 
 @cache

@@ -28,6 +28,9 @@ class Rule:
         if value is None or (self.zero_is_open and value == 0):
             return
         if self.choices and not any(_is(value, choice) for choice in self.choices):
+            if not isinstance(value, str):
+                *some, last = map(str, self.choices)
+                raise UsageError(f'setting "{key}" is {value}; it must be {", ".join(some)} or {last}')
             known = [str(choice) for choice in self.choices]
             raise UsageError(f'{key} "{value}" is not known{suggest(str(value), known)}; there are: {", ".join(known)}')
         if (self.low is not None and not value >= self.low) or (self.high is not None and not value <= self.high):

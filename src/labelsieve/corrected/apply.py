@@ -11,7 +11,7 @@ import numpy as np
 from labelsieve.config.moved import check_root, check_there, moved_to
 from labelsieve.corrected.forms import CHANGES, FOLDERS, LINKED, LISTS, Job, train_command, writer_for
 from labelsieve.data.corrected.corrections import Corrections
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.sources import OWN
 from labelsieve.decisions.decision import LABELLING
@@ -25,7 +25,7 @@ from labelsieve.issues.rules import DROP, KEEP, RELABEL
 from labelsieve.runs.atomic import take_back
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import lies_inside, picture_options
+from labelsieve.runs.own import lies_inside
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
 
 HARDLINK = "hardlink"

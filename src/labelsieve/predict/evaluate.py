@@ -13,6 +13,7 @@ from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
 from labelsieve.data.pictures.opening import Second, second_test
+from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.sources import OWN, SOURCES, load_data, some_held, source_at
 from labelsieve.engine.device import choose_device
@@ -23,7 +24,7 @@ from labelsieve.predict.model import Model, load_model
 from labelsieve.runs.features import cache_of
 from labelsieve.runs.findings import things_of
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import measuring_pictures, picture_options
+from labelsieve.runs.own import measuring_pictures
 
 WHOLE = "the whole test set"
 

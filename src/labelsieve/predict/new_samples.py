@@ -13,11 +13,11 @@ from torch import Tensor
 
 from labelsieve.backbones.embedding import Embedder
 from labelsieve.config.elsewhere import for_data, suited_to
-from labelsieve.config.picture_choices import picture_options
 from labelsieve.config.schema import Config, override
 from labelsieve.data.arrays import new_pictures
 from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.listing import readable_name
+from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Plan
 from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures, in_chunks

@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve.config.moved import check_there
-from labelsieve.config.picture_choices import picture_options
 from labelsieve.config.schema import Config
 from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.fetch import fetch
 from labelsieve.data.pictures.memory import Known, only_deleted
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.origins import NO_FILE
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError

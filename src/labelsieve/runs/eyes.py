@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from labelsieve.backbones.hub import own_weights
-from labelsieve.config.picture_choices import picture_options
 from labelsieve.config.schema import Config, override
 from labelsieve.data.pictures.decode import GREY_MODES
 from labelsieve.data.pictures.listing import TRAIN
+from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.data.pictures.tasks import survey
 from labelsieve.engine.device import choose_device

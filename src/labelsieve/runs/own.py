@@ -9,7 +9,6 @@ from torch import Tensor
 
 from labelsieve.backbones.weights import read_weights
 from labelsieve.config.elsewhere import is_trained_on, rooted_for, suited_to
-from labelsieve.config.picture_choices import picture_options as picture_options
 from labelsieve.config.schema import Config
 from labelsieve.data.frequencies import class_and_number
 from labelsieve.data.noisy_data import Collection
@@ -18,7 +17,7 @@ from labelsieve.data.pictures.held import Found, check_measurable, labelled_pict
 from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.opening import Check, Opened, Tell
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.pictures.tables import open_table

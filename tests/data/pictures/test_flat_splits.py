@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelsieve.config.schema import PicturesConfig
 from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures.opening import Opened, open_pictures
-from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.options import PictureOptions, PictureSettings
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.errors import ToolError, UsageError
 from runs.made_runs import as_advised, made_run
@@ -106,7 +105,7 @@ def test_a_label_column_of_the_training_split_need_not_be_in_the_others(flat: Pa
     metadata(flat / "test", {"3.png": "cat", "4.png": "dog"})
     found = opened(flat, label_column="noisy_label").collection
     assert found.train.labels.tolist() == [0, 1, 0] and found.test is not None and found.test.labels.tolist() == [0, 1]
-    names, chosen = ["train/0.png", "train/1.png", "train/2.png"], PicturesConfig(label_column="noisy_label")
+    names, chosen = ["train/0.png", "train/1.png", "train/2.png"], PictureSettings(label_column="noisy_label")
     made_run(tmp_path / "run", f"pictures:{flat}", names, ["cat", "dog", "cat"], {"train/0.png": "dog"}, pictures=chosen)
     apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run"))
     assert (tmp_path / "new" / "train" / "metadata.csv").read_text().splitlines()[1] == "0.png,dog,cat"
