@@ -29,10 +29,10 @@ def validate(config: Config, recorded: bool = False) -> None:
     if config.version != VERSION:
         raise UsageError(f'setting "version" is {config.version}; it names the form of the file, and must stay {VERSION}')
     method_named(config.method)
-    settings_for(config)
     if not recorded:
         check_cleaner(config.cleaner)
     check_ranges(config)
+    settings_for(config)  # its own section, with its own ranges
     if config.pretrained == "zoo" and not config.network.startswith("timm:"):
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
     if config.features.use == "frozen" and not config.features.backbone:
