@@ -124,7 +124,7 @@ def test_wide_vectors_are_cut_to_their_main_axes_in_chunks(monkeypatch: pytest.M
         ({"labels": [[1], *[0, 1] * 29, 0]}, "row 0 is a list"),
         ({"labels": ["kat", *["cat", "dog"] * 29, "cat"], "classes": ["cat", "dog"]}, 'did you mean "cat"'),
         ({"probs": np.ones((60, 2))}, "need \\(60, 3\\)"),
-        ({"probs": np.ones((60, 3))}, "no distribution"),
+        ({"probs": np.ones((60, 3))}, "row 0 adds up to 3, not to 1"),
     ],
 )
 def test_what_cannot_be_used_is_named(change: dict[str, Any], words: str) -> None:

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from labelsieve.api.by_probabilities import checked_shares, found_by_probabilities
 from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput, numbered, plain, warn_of_order
 from labelsieve.api.looking import Seen, seen_through
@@ -36,6 +37,7 @@ def find_label_issues(
     labels: Any = None,
     probs: Any = None,
     *,
+    pred_probs: Any = None,
     pictures: Any = None,
     backbone: str | None = None,
     weights: str | PathLike[str] | None = None,
@@ -58,6 +60,10 @@ def find_label_issues(
     if need be, after that is printed (`offline`: never). Each picture is looked at once: its features are kept in the cache
     folder. Pictures that cannot be read are left out, with a warning. `ids` are the paths unless you name them.
 
+    Without features, `pred_probs` (N, K) and `labels` are enough: labels are ranked by these probabilities alone. They must be
+    out of sample, by cross-validation for instance: a model agrees with labels it was trained on, wrong ones too, and nobody can
+    tell that from the numbers. `pred_probs` is another name for `probs`.
+
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> truth = np.arange(300) % 3
@@ -70,13 +76,19 @@ def find_label_issues(
     >>> print(found.suggested_label[0], found.given_label[0])
     cat dog
     """
-    if labels is None or (features is None) == (pictures is None):
-        raise BadInput("give features and labels, or pictures=... and labels=...")
+    if pred_probs is not None:
+        if probs is not None:
+            raise BadInput("probs and pred_probs are two names for one thing; give one of them")
+        probs = pred_probs
+    if labels is None or (features is not None and pictures is not None) or (features is pictures is probs is None):
+        raise BadInput("give features and labels, or pictures=... and labels=..., or pred_probs=... and labels=...")
     if pictures is None and (backbone is not None or weights is not None):
         raise BadInput("backbone and weights are for pictures=...; features are taken as they are")
     if pictures is not None:
         seen = seen_through(backbone, weights, pictures, "pictures", device, offline)
         features, labels, probs, ids = _readable(seen, labels, probs, ids)
+    if features is None:
+        return found_by_probabilities(probs, labels, classes, ids)
     with few_threads():
         return _found(features, labels, probs, classes, ids, seed)
 
@@ -108,7 +120,7 @@ def _found(
     if len(getattr(labels, "shape", ())) == 2 and len(getattr(features, "shape", ())) == 1:
         raise BadInput(
             "labels have two axes and features one, as if exchanged; call find_label_issues(features, labels), and give what a "
-            "model says of each class as probs="
+            "model says of each class as pred_probs="
         )
     warn_of_order(features, labels, 4)
     codes, kinds = numbered(labels, classes)
@@ -126,7 +138,7 @@ def _found(
     if probs is None:
         seen = held_out([vectors, scaled(values, alike=True)], given, len(kinds), seed).evidence(given)
     else:
-        shares = _shares(probs, len(codes), kinds)
+        shares = torch.from_numpy(checked_shares(probs, len(codes), kinds).astype(np.float32))
         own = shares.gather(1, given.unsqueeze(1)).squeeze(1)
         seen = Evidence(given, -own.clamp_min(1e-12).log(), shares, vectors)
     return _table(seen, named, kinds, seed)
@@ -181,20 +193,3 @@ def _table(seen: Evidence, ids: NDArray[Any], kinds: NDArray[Any], seed: int) ->
         classes=kinds,
         cautions=table_cautions(wrong.share, wrong.low, wrong.high, counts),
     )
-
-
-def _shares(probs: Any, rows: int, kinds: NDArray[Any]) -> Tensor:
-    """The caller's probabilities as float32 (N, K), rows adding up to 1, or an error that names the first bad one.
-
-    A data frame whose columns are called as the classes is taken by their names.
-    """
-    classes = len(kinds)
-    if hasattr(probs, "columns") and set(probs.columns) == set(kinds.tolist()) and len(probs.columns) == classes:
-        probs = probs[kinds.tolist()]
-    values = np.array(plain(probs), dtype=np.float32)
-    if values.shape != (rows, classes):
-        raise BadInput(f"probs: the shape is {values.shape}; {rows} labels of {classes} classes need ({rows}, {classes})")
-    bad = np.flatnonzero(~np.isfinite(values).all(1) | (values < 0).any(1) | (np.abs(values.sum(1) - 1) > 1e-2))
-    if len(bad):
-        raise BadInput(f"probs: row {bad[0]} is no distribution over the classes ({len(bad)} such rows); use a softmax's output")
-    return torch.from_numpy(values / values.sum(1, keepdims=True))

@@ -25,7 +25,7 @@ class IssueTable:
     is_label_issue: NDArray[np.bool_]  # (N,)
     order: NDArray[np.int64]  # (N,) rows, most suspicious first
     probs: NDArray[np.float32]  # (N, K) the shares of the classes that the suggestion comes from
-    clean_by_loss: NDArray[np.float32]  # (N,) chance to be clean by the mixture over the losses
+    clean_by_loss: NDArray[np.float32]  # (N,) chance to be clean by the mixture over the losses; NaN without features
     clean_by_prototype: NDArray[np.float32]  # (N,) the same by class prototypes
     classes: NDArray[Any]  # (K,)
     cautions: tuple[str, ...] = ()  # when not to trust this, gravest first; empty where there is nothing to warn of

@@ -20,6 +20,7 @@ from labelsieve.cli import (
     inspect,
     predict,
     presets,
+    rank,
     report,
     reproduce,
     resume,
@@ -70,6 +71,7 @@ def door(
 app.command("demo")(demo.demo)
 app.command("inspect")(inspect.inspect)
 app.command("embed")(embed.embed)
+app.command("rank")(rank.rank)
 app.command("train")(train.train)
 app.command("resume")(resume.resume)
 app.command("predict")(predict.predict)

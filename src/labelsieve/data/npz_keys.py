@@ -26,11 +26,11 @@ LABELS: Groups = (
 
 def keys_by_role(keys: Collection[str], path: Path) -> dict[str, str]:
     """{what it holds: key}, of "values" and "labels", "test values", "test labels", "val values", "val labels"."""
-    found = {"values": _first(keys, VALUES, path), "labels": _first(keys, LABELS, path)}
+    found = {"values": first_of(keys, VALUES, path), "labels": first_of(keys, LABELS, path)}
     pictures = found["values"] in ("images", "train_images")
     for split in ("test", "val"):
-        found[f"{split} values"] = _first(keys, _held(split, pictures), path)
-        found[f"{split} labels"] = _first(keys, ((f"{split}_labels", f"y_{split}"),), path)
+        found[f"{split} values"] = first_of(keys, _held(split, pictures), path)
+        found[f"{split} labels"] = first_of(keys, ((f"{split}_labels", f"y_{split}"),), path)
     return {role: key for role, key in found.items() if key is not None}
 
 
@@ -40,7 +40,8 @@ def _held(split: str, pictures: bool) -> Groups:
     return ((f"{split}_features", f"{split}_embeddings", f"X_{split}"), (f"x_{split}",))
 
 
-def _first(keys: Collection[str], groups: Groups, path: Path) -> str | None:
+def first_of(keys: Collection[str], groups: Groups, path: Path) -> str | None:
+    """The key that is there of the first group that has one; two of a group are an error."""
     there = next((names for group in groups if (names := [name for name in group if name in keys])), [])
     if len(there) > 1:
         raise ToolError(f"{path}: the keys {' and '.join(there)} would {'both' if len(there) == 2 else 'all'} do; keep one")

@@ -47,7 +47,7 @@ def new_vectors(path: Path, options: PictureOptions | None = None) -> tuple[list
         column, others = _vector_column(file, path, options)
         name = optional(others, options.id_column, usual.ID, "id_column", path)
         table = parquet_columns(path, [column] if name is None else [column, name])
-        found = _matrix(table.column(column), path, column)
+        found = matrix(table.column(column), path, column)
         ids = None if name is None else table.column(name).to_pylist()
     else:
         raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; give one of these")
@@ -135,7 +135,7 @@ def parquet_rows(path: Path, options: PictureOptions) -> Rows:
     table = parquet_columns(path, [name for name in (column, label, id_column, split) if name is not None])
     ids = None if id_column is None else ids_of(table.column(id_column).to_pylist(), path)
     labels = name_labels(table.column(label).to_pylist(), str(path), options.classes)
-    values = vectors(_matrix(table.column(column), path, column), str(path))
+    values = vectors(matrix(table.column(column), path, column), str(path))
     splits = None if split is None else splits_of(table.column(split).to_pylist(), path, options.measuring)
     return agreeing(Rows(path, values, labels, ids, splits))
 
@@ -169,7 +169,7 @@ def _vector_column(file: Any, path: Path, options: PictureOptions) -> tuple[str,
     return column, [name for name in file.schema_arrow.names if name not in lists]
 
 
-def _matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
+def matrix(column: Any, path: Path, name: str) -> NDArray[Any]:
     """(N, D) of a column of lists, or a `ToolError` where they differ in length."""
     lengths = pyarrow_for(path).compute.list_value_length(column).to_pylist()
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0] or length is None), None)

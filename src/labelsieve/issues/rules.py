@@ -47,6 +47,7 @@ class Signs:
     second_confidence: np.ndarray  # of the class after it
     best_chance: np.ndarray  # of the nearest prototype, whichever class it is of
     excused: np.ndarray  # bool: whatever the networks say, they err more often than labels do, and others are more suspicious
+    alone: bool = False  # one model's probabilities are all that is known: nothing is relabelled without a person
 
 
 def doubted(score: np.ndarray, tau: float, differs: np.ndarray) -> np.ndarray:
@@ -77,7 +78,7 @@ def actions(signs: Signs, kind: np.ndarray) -> np.ndarray:
 
     What looks like none of the classes, and still most like the one it was given, is for a person to judge.
     """
-    sure = signs.agree & (signs.score <= RELABEL_SCORE) & (signs.confidence >= RELABEL_CONFIDENCE)
+    sure = ~np.bool_(signs.alone) & signs.agree & (signs.score <= RELABEL_SCORE) & (signs.confidence >= RELABEL_CONFIDENCE)
     return np.select([kind == FINE, (kind == NONE) & signs.differs, (kind == MISLABELLED) & sure], [KEEP, DROP, RELABEL], REVIEW)
 
 
@@ -85,22 +86,23 @@ def reason(signs: Signs, kind: str, action: str, row: int, names: Sequence[str])
     """A short sentence on sample `row`; `names` are its given, suggested and second class."""
     given, suggested, second = (f'"{" ".join(name.split())}"' for name in names)
     score, sure, next_best = signs.score[row], signs.confidence[row], signs.second_confidence[row]
+    said = "The probabilities say" if signs.alone else "The networks say"
     if kind == FINE and signs.excused[row] and signs.differs[row]:
-        return (
-            f"The networks say {suggested} ({sure:.2f}), but here they are wrong more often than labels are (score {score:.2f})."
-        )
+        return f"{said} {suggested} ({sure:.2f}), but here they are wrong more often than labels are (score {score:.2f})."
     if kind == FINE:
         return f"Fits {given} (score {score:.2f})."
     if kind == NONE:
         return f"Looks like none of the classes; closest is {suggested} ({sure:.2f})."
     if kind == MISLABELLED:
+        if signs.alone:
+            return f"Looks like {suggested} ({sure:.2f}), not like {given} (score {score:.2f})."
         if action == RELABEL:
             return f"Looks like {suggested} ({sure:.2f}, both networks), not like {given} (score {score:.2f})."
         return f"May be {suggested} ({sure:.2f}) rather than {given} (score {score:.2f}), but {_doubt(signs, row)}."
     if not signs.differs[row]:
-        return f"The networks say {given} ({sure:.2f}), but its score is low ({score:.2f}); next is {second} ({next_best:.2f})."
+        return f"{said} {given} ({sure:.2f}), but its score is low ({score:.2f}); next is {second} ({next_best:.2f})."
     if not signs.doubted[row]:
-        return f"The networks say {suggested} ({sure:.2f}), but the score supports {given} ({score:.2f})."
+        return f"{said} {suggested} ({sure:.2f}), but the score supports {given} ({score:.2f})."
     return f"Between {suggested} ({sure:.2f}) and {second} ({next_best:.2f}); given is {given} (score {score:.2f})."
 
 

@@ -74,6 +74,7 @@ class LabelIssues:
     evidence: Mapping[str, np.ndarray] = field(default_factory=dict)
     decided: Sequence[str] | None = None  # (N,)
     excused: np.ndarray | None = None  # (N,) bool: no issues, for the networks err more often than labels do
+    alone: bool = False  # by one model's probabilities
 
     @cached_property
     def signs(self) -> rules.Signs:
@@ -83,7 +84,7 @@ class LabelIssues:
         differs = self.predicted != self.given
         excused = np.zeros(len(self.given), bool) if self.excused is None else self.excused
         doubted = rules.doubted(self.score, self.tau, differs)
-        return rules.Signs(self.score, doubted, differs, self.agree, first, second, best, excused)
+        return rules.Signs(self.score, doubted, differs, self.agree, first, second, best, excused, self.alone)
 
     @cached_property
     def kind(self) -> np.ndarray:
