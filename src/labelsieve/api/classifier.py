@@ -36,7 +36,6 @@ from labelsieve.errors import ToolError
 from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.epochs import Epoch
-from labelsieve.methods.parts.estimate import flag_limit
 from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.nets import lent
 from labelsieve.predict.model import Model, built
@@ -208,7 +207,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
         verdict, method, held = self._trained(run), run.parts.method, run.parts.held
         facts = model_facts(config, method, rows.collection)
         self.model_: Model = built(facts, model_tensors(method), choose_device(str(self.device)))
-        limit = flag_limit(run.parts.witnesses(verdict.seen))
+        limit = run.parts.limit(verdict.seen)
         ranked = label_issues(verdict, rows.data, method, run.history, None, limit, held)
         self.cautions_ = cautions_of(config, run.metrics, run.decision, verdict, ranked, limit, held)
         self.issues_ = self._issues(verdict, ranked, ids, held)

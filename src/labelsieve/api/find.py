@@ -24,7 +24,7 @@ from labelsieve.api.named_files import MAKE_VECTORS, check_no_names
 from labelsieve.api.vectors import numbers
 from labelsieve.engine.device import callers_settings_kept, set_threads
 from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
-from labelsieve.methods.parts.estimate import estimate_noise, knows_classes
+from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise, knows_classes, noise_by_heads
 from labelsieve.methods.parts.heads import BATCH, held_out, label_share
 from labelsieve.methods.parts.scaling import DIMENSIONS, BrokenRow, compact
 from labelsieve.results.cautions import table_cautions
@@ -136,12 +136,14 @@ def _found(
     named = identities(ids, len(codes), features, labels)
     given = torch.from_numpy(codes)
     if probs is None:
-        seen = held_out([vectors, scaled(values, alike=True)], given, len(kinds), seed).evidence(given)
+        heads = held_out([vectors, scaled(values, alike=True)], given, len(kinds), seed)
+        seen, wrong = heads.evidence(given), noise_by_heads(heads, given)
     else:
         shares = torch.from_numpy(checked_shares(probs, len(codes), kinds).astype(np.float32))
         own = shares.gather(1, given.unsqueeze(1)).squeeze(1)
         seen = Evidence(given, -own.clamp_min(1e-12).log(), shares, vectors)
-    return _table(seen, named, kinds, seed)
+        wrong = estimate_noise([seen], seed)
+    return _table(seen, wrong, named, kinds, seed)
 
 
 def scaled(values: NDArray[Any], alike: bool = False) -> Tensor:
@@ -170,12 +172,11 @@ def judged(seen: Evidence, seed: int) -> tuple[Tensor, Tensor]:
     return by_loss, judge.judge(seen)
 
 
-def _table(seen: Evidence, ids: NDArray[Any], kinds: NDArray[Any], seed: int) -> IssueTable:
+def _table(seen: Evidence, wrong: NoiseEstimate, ids: NDArray[Any], kinds: NDArray[Any], seed: int) -> IssueTable:
     by_loss, by_prototype = judged(seen, seed)
     score = label_share(seen.probs, seen.labels).numpy()
     given, suggested = seen.labels.numpy(), seen.predicted.numpy()
     order = np.argsort(score, kind="stable")
-    wrong = estimate_noise([seen], seed)
     counts = dict(zip(map(str, kinds.tolist()), np.bincount(given, minlength=len(kinds)).tolist()))
     flagged = np.zeros(len(given), dtype=bool)
     if knows_classes(seen):

@@ -29,7 +29,6 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.epochs import FINAL, Epoch, learn
-from labelsieve.methods.parts.estimate import flag_limit
 from labelsieve.results.label_score import remember
 from labelsieve.results.outcome import label_issues
 from labelsieve.runs.rows import Rows, rows_for
@@ -153,7 +152,7 @@ def by_labelsieve(task: Task) -> Ranking:
         wrong = wrong_labels(run.rows)
         watch = Watch(run.parts.engine.device)
         last = last_division(run, task.budget, watch.spent)
-        limit = flag_limit(run.parts.witnesses(last.seen))
+        limit = run.parts.limit(last.seen)
         issues = label_issues(last, run.rows.data, run.parts.method, run.history, None, limit=limit, held=run.parts.held)
         place = np.empty(len(issues.order))
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads

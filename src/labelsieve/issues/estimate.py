@@ -20,6 +20,10 @@ HOW = (
     "than 2,000 labels, how few are wrong by the neighbours of each sample, plus what chance alone would do. Take it as a guide: "
     "all of them can be wrong in the same way."
 )
+BY_HEADS = (
+    "Estimated by heads on the vectors that have not seen the labels they judge: at least as many as differ where the heads are "
+    "surest, at most as many as they contradict and may have missed. In RESULTS.md the interval is held against known noise."
+)
 LIMITED = (
     "The networks contradict more labels than can be wrong, so here they are wrong more often than your labels. The interval "
     "comes from the neighbours of each sample instead, and only that many labels are listed, the most suspicious ones. Not all "
@@ -31,6 +35,7 @@ BY_THE_RUN = (
 )
 NORMAL = 1.96  # a normal variable leaves this many deviations once in twenty times
 MAJORITY = 0.5
+UNKNOWN = 0.6  # an interval of so many points says nothing
 VAGUE = 0.1  # an interval of so many points says more than the estimate inside it
 
 
@@ -75,6 +80,8 @@ def in_words(share: float, low: float, high: float, decimals: int = 1) -> tuple[
 
     On few samples the estimate can lie near one end of a wide interval, and the truth at the other.
     """
+    if high - low > UNKNOWN:
+        return "an unknown share", "too little is known of these classes to say more; the list is ranked all the same"
     point, (least, most) = f"{rounded(share, decimals)} %", ends(low, high, decimals)
     if high - low > VAGUE:
         return f"between {least} and {most} %", f"point estimate {point}"
@@ -119,6 +126,21 @@ def doubted(found: Chances, least: float) -> Chances:
     mean = found.wrong.mean() if len(found.wrong) else 0.0
     fewest = found.wrong * min(least / mean, 1.0) if mean else found.wrong
     return Chances(found.wrong, np.concatenate([found.opinions, fewest[None]]))
+
+
+def by_heads(score: np.ndarray, differs: np.ndarray, order: np.ndarray, share: float, low: float, high: float) -> Chances:
+    """Chances of labels that heads judge which have not seen them: as many are wrong as the estimate says.
+
+    The fewest, and as many as are likely: spread over what the heads contradict, the lower the `score` (N,) the more. The most:
+    the first of the list, in perfect order.
+    """
+    count = len(score)
+    doubt = (1 - score) * differs
+    weight = doubt / doubt.sum() if doubt.any() else np.zeros(count)
+    fewest, likely = (np.minimum(part * count * weight, 1) for part in (low, share))
+    most = np.zeros(count)
+    most[order[: round(high * count)]] = 1
+    return Chances(likely, np.stack([fewest, most]))
 
 
 def wrong_share(found: Chances) -> Share:

@@ -18,9 +18,9 @@ from labelsieve.report.charts import (
     largest_pairs,
     line_chart,
 )
-from labelsieve.report.markup import element, escape, percent
+from labelsieve.report.markup import element, escape
 from labelsieve.report.page import Section, commands, figure, gallery, page, paragraph, scrolled, steps, table
-from labelsieve.report.run_amount import amount, span_of, worth_checking
+from labelsieve.report.run_amount import amount, figure_of, span_of, worth_checking
 from labelsieve.report.run_facts import RunReport
 
 MOST_ROWS = 40  # of a table by class
@@ -91,7 +91,7 @@ def _class_rows(data: RunReport) -> list[tuple[str | None, ...]]:
             (
                 data.classes[k],
                 f"{data.shares[k].count:,}",
-                percent(data.shares[k].share),
+                figure_of(data.shares[k]),
                 span_of(data.shares[k]),
                 f"{int(data.listed[k]):,}",
                 None if other is None else f"{data.classes[other]} ({int(data.matrix[k, other]):,})",

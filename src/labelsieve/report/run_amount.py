@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelsieve.issues.estimate import HOW, LIMITED, VAGUE, Share, Yield, in_words
+from labelsieve.issues.estimate import BY_HEADS, HOW, LIMITED, UNKNOWN, VAGUE, Share, Yield, in_words
 from labelsieve.issues.percent import ends
 from labelsieve.issues.rules import unlisted_words
 from labelsieve.report.charts import Curve, line_chart
@@ -20,8 +20,15 @@ MEANING = {
 
 
 def span_of(share: Share) -> str:
+    if share.high - share.low > UNKNOWN:
+        return "unknown"
     low, high = ends(share.low, share.high)
     return _between(low, f"{high}\u00a0%")
+
+
+def figure_of(share: Share) -> str:
+    """The estimate alone, where there is one."""
+    return "unknown" if share.high - share.low > UNKNOWN else percent(share.share)
 
 
 def _words(share: float, low: float, high: float) -> tuple[str, str]:
@@ -32,6 +39,8 @@ def _words(share: float, low: float, high: float) -> tuple[str, str]:
 
 def _figure(share: Share, decimals: int = 1) -> str:
     """One figure alone: the estimate, or its whole interval where that is wide."""
+    if share.high - share.low > UNKNOWN:
+        return "unknown"
     low, high = ends(share.low, share.high, 0)
     return _between(low, f"{high}\u00a0%") if share.high - share.low > VAGUE else percent(share.share, decimals)
 
@@ -59,7 +68,13 @@ def amount(data: RunReport) -> str:
         pairs.append((percent(float(data.wrong.mean())), "of the labels are known to be wrong"))
     rows = [(name, f"{number:,}", MEANING[name]) for name, number in data.actions.items()]
     kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
-    notes = [unlisted_words(data.unlisted), LIMITED if data.limited else HOW, _early(data), f"By kind: {kinds}.", _truth(data)]
+    notes = [
+        unlisted_words(data.unlisted),
+        BY_HEADS if data.by_heads else LIMITED if data.limited else HOW,
+        _early(data),
+        f"By kind: {kinds}.",
+        _truth(data),
+    ]
     actions = table(("Suggested", "Labels", "Why"), rows, words=(0, 2))
     warned = "".join(paragraph(caution, "caution") for caution in data.cautions)
     return (
@@ -77,7 +92,7 @@ def _early(data: RunReport) -> str:
         return ""
     share, low, high = data.early
     lead, aside = _words(share, low, high)
-    return f"After the warm-up, the run estimated {lead} ({aside}) from the neighbours of each sample."
+    return f"After the warm-up, the run estimated {lead} ({aside})."
 
 
 def _truth(data: RunReport) -> str:

@@ -45,6 +45,7 @@ class RunReport:
     order: np.ndarray | None = None  # (N,) samples as listed; None: by their scores
     early: tuple[float, float, float] | None = None  # the estimate after the warm-up: share, low, high
     limited: bool = False  # no more are listed than neighbours say are wrong
+    by_heads: bool = False  # heads that have not seen the labels judge them
     accuracy: float | None = None  # percent on test samples, last epoch
     things: str = "pictures"  # what samples are called
     corners: Sequence[Corner] = ()

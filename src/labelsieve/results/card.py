@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from labelsieve.issues.estimate import HOW, LIMITED, in_words
+from labelsieve.issues.estimate import BY_HEADS, HOW, LIMITED, in_words
 from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.results.cautions import cautions, write_cautions
@@ -73,7 +73,7 @@ def _data(found: Findings, record: Record) -> str:
     if found.made_wrong is not None:
         made = f"{plain(config.data.noise)}: {_percent(float(found.made_wrong.mean()))} of the labels"
         lines.append(("wrong labels, made on purpose", made))
-    how = LIMITED if found.limited else HOW
+    how = BY_HEADS if found.by_heads else LIMITED if found.limited else HOW
     listed = sorted(range(len(found.classes)), key=lambda k: -found.shares[k].share)[:MOST_CLASSES]
     rows = [
         (

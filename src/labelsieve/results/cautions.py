@@ -11,6 +11,7 @@ from labelsieve import run_files
 from labelsieve.cells import computed
 from labelsieve.config.lengths import all_warm_up
 from labelsieve.data.trust import doubts, formulas, single_samples
+from labelsieve.issues.estimate import UNKNOWN
 from labelsieve.issues.rules import RELABEL
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
@@ -29,7 +30,10 @@ def cautions(found: Findings, record: Record) -> list[str]:
     said = [words for check in (_collapsed, _near_chance, _unfinished, _plain, _weak) if (words := check(found, record))]
     counts = np.bincount(found.given, minlength=len(found.classes)).tolist()
     late = _share(found.share.share, found.share.low, found.share.high)
-    early = early_cautions(None if _confirmed(found, record) else record.estimate, dict(zip(found.classes, counts)))
+    # The heads that judge vectors know as much before the first epoch as after the last.
+    early = early_cautions(
+        None if found.by_heads or _confirmed(found, record) else record.estimate, dict(zip(found.classes, counts))
+    )
     # Ids in class folders begin with their class, of which that is told already.
     ids = () if any(map(computed, found.classes)) else formulas(found.columns.get("id", ()), "id")
     return [*said, *late, *early, *map(_sentence, ids)]
@@ -120,7 +124,12 @@ def _weak(found: Findings, record: Record) -> str:
 def _share(share: float, low: float, high: float) -> Iterator[str]:
     if share > MOST:
         yield "Most labels look wrong. Do they belong to these samples, and is the label column the right one?"
-    if high - low > WIDE:
+    if high - low > UNKNOWN:
+        yield (
+            "How many labels are wrong cannot be known here: too little is known of these classes. The list is ranked all the "
+            "same. Check by eye before you correct anything, and see that labels and samples belong together."
+        )
+    elif high - low > WIDE:
         yield (
             f"The share of wrong labels is uncertain ({100 * low:.0f} to {100 * high:.0f} %): the ways to estimate it "
             f"contradict each other. Check by eye before you correct anything."

@@ -91,6 +91,7 @@ def _findings(found: Findings, title: str, lead: str) -> RunReport:
         matrix=found.matrix,
         expected=found.expected,
         limited=found.limited,
+        by_heads=found.by_heads,
         score=found.score,
         loss=found.loss,
         is_issue=found.is_issue,

@@ -14,7 +14,18 @@ from labelsieve.data.noise_record import load as load_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.errors import ToolError, command
-from labelsieve.issues.estimate import Chances, Share, Yield, by_class, chances, doubted, expected_yield, limited, wrong_share
+from labelsieve.issues.estimate import (
+    Chances,
+    Share,
+    Yield,
+    by_class,
+    by_heads,
+    chances,
+    doubted,
+    expected_yield,
+    limited,
+    wrong_share,
+)
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW
 from labelsieve.run_files import is_there
@@ -37,6 +48,7 @@ class Findings:
     made_wrong: np.ndarray | None  # (N,) bool: where noise was made on purpose
     decided: np.ndarray  # (N,) bool: settled by people in an earlier round
     limited: bool = False  # no more are listed than neighbours say are wrong, for the networks err more often than labels do
+    by_heads: bool = False  # the list and the estimate are by heads that have not seen the labels (vectors)
 
     @cached_property
     def share(self) -> Share:
@@ -149,14 +161,17 @@ def read_findings(folder: RunFolder) -> Findings:
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
     confidence = np.array(columns["suggested_confidence"])[back]
     wrong = chances(score, judges, given, predicted, suggested, confidence)
-    if "limit" in scores:
+    heads = "said_by_heads" in scores and "limit" in scores
+    if heads:
+        wrong = by_heads(score, suggested != given, order, *scores["limit"].tolist())
+    elif "limit" in scores:
         _, low, high = scores["limit"].tolist()
         wrong = limited(wrong, is_issue, low, high)
     elif "least_wrong" in scores:
         wrong = doubted(wrong, float(scores["least_wrong"]))
     decided = np.array([action in LABELLING for action in columns["decided"]], bool)[back]
-    limit = "limit" in scores
-    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made, decided, limit)
+    limit = "limit" in scores and not heads
+    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made, decided, limit, heads)
 
 
 def read_record(folder: RunFolder) -> Record:

@@ -24,6 +24,7 @@ from labelsieve.errors import UsageError
 from labelsieve.methods.contract import Facts, Make, Method, Training
 from labelsieve.methods.net import Net, scale
 from labelsieve.methods.parts.dropout import torchs_own
+from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise, flag_limit, least_wrong, noise_by_heads
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.heads import HeldOut, held_out
 from labelsieve.methods.parts.names import PROTOTYPES
@@ -43,9 +44,17 @@ class Parts:
     engine: PlainEngine
     held: HeldOut | None = None  # of vectors: what heads that have not seen a sample say of it
 
-    def witnesses(self, seen: Sequence[Evidence]) -> Sequence[Evidence]:
-        """Whom to ask how many labels are wrong: those who have not seen the labels that they judge, where there are any."""
-        return seen if self.held is None else [self.held.evidence(seen[0].labels.cpu())]
+    def noise(self, seen: Sequence[Evidence]) -> NoiseEstimate:
+        """How many labels are wrong, by those who have not seen the labels that they judge, where there are any."""
+        return estimate_noise(seen) if self.held is None else noise_by_heads(self.held, seen[0].labels.cpu())
+
+    def limit(self, seen: Sequence[Evidence]) -> NoiseEstimate | None:
+        """How many labels to call wrong at most; None: no limit."""
+        return flag_limit(seen) if self.held is None else self.noise(seen)
+
+    def least(self, seen: Sequence[Evidence]) -> float | None:
+        """Of few labels, how many are wrong at least."""
+        return least_wrong(seen) if self.held is None else None
 
 
 def training_for(config: Config, epochs: int | None = None) -> Training:

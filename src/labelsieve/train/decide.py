@@ -88,8 +88,9 @@ def seen_after_warm_up(method: Method, look: Look) -> list[Evidence]:
     return [look.evidence(net, drawn) for net in method.nets]
 
 
-def decide(config: Config, seen: Sequence[Evidence]) -> Decision:
-    found = estimate_noise(seen)
+def decide(config: Config, seen: Sequence[Evidence], found: NoiseEstimate | None = None) -> Decision:
+    """By what both networks have `seen` after the warm-up; `found` is the noise where somebody else has estimated it."""
+    found = found or estimate_noise(seen)
     return by_estimate(config, found, mixes(seen, found))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from labelsieve.config.schema import Config
-from labelsieve.issues.estimate import chances, doubted, limited
+from labelsieve.issues.estimate import by_heads, chances, doubted, limited
 from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_wrong
@@ -42,9 +42,11 @@ def _found(verdict: Verdict, issues: LabelIssues, limit: NoiseEstimate | None, h
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
     own = both([seen.predicted for seen in verdict.seen])
     wrong = chances(issues.score, judges, issues.given, own, issues.predicted, issues.confidence[:, 0])
-    if limit is not None:
+    if limit is not None and held is not None:
+        wrong = by_heads(issues.score, issues.predicted != issues.given, issues.order, limit.share, limit.low, limit.high)
+    elif limit is not None:
         wrong = limited(wrong, issues.is_issue, limit.low, limit.high)
-    elif (least := least_wrong(verdict.seen if held is None else [held.evidence(verdict.seen[0].labels.cpu())])) is not None:
+    elif (least := least_wrong(verdict.seen)) is not None:
         wrong = doubted(wrong, least)
     return Findings(
         columns={"action": issues.action[issues.order].tolist(), "is_label_issue": issues.is_issue[issues.order].tolist()},
@@ -58,5 +60,6 @@ def _found(verdict: Verdict, issues: LabelIssues, limit: NoiseEstimate | None, h
         chances=wrong,
         made_wrong=None,
         decided=np.zeros(len(issues.given), bool),
-        limited=limit is not None,
+        limited=limit is not None and held is None,
+        by_heads=held is not None,
     )

@@ -14,7 +14,6 @@ import torch
 from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Method, Verdict
 from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, verdict_now
-from labelsieve.methods.parts.estimate import flag_limit, least_wrong
 from labelsieve.results.card import write_card
 from labelsieve.results.early import write_early_losses
 from labelsieve.results.label_score import remember
@@ -112,7 +111,8 @@ def _epochs(run: Run) -> Iterator[Epoch]:
     method, engine = run.parts.method, run.parts.engine
     if left_open(run.config) and run.decision is None:
         yield from learn(method, engine, run.epoch, stop=method.c.warmup)
-        settle(run, decide(run.config, run.parts.witnesses(seen_after_warm_up(method, engine))))
+        seen = seen_after_warm_up(method, engine)
+        settle(run, decide(run.config, seen, run.parts.noise(seen)))
     yield from learn(method, engine, run.epoch)
 
 
@@ -180,9 +180,9 @@ def _write_outcome(folder: RunFolder, run: Run, epoch: Epoch) -> None:
 
 def _write_verdict(folder: RunFolder, run: Run, verdict: Verdict) -> None:
     """scores.npz, the list of issues, and for each issue the samples to compare it with."""
-    data, method, held, witnesses = run.rows.data, run.parts.method, run.parts.held, run.parts.witnesses(verdict.seen)
-    limit = flag_limit(witnesses)
-    write_scores(folder, verdict, data, method, run.history, limit, least_wrong(witnesses), held)
+    data, method, held = run.rows.data, run.parts.method, run.parts.held
+    limit = run.parts.limit(verdict.seen)
+    write_scores(folder, verdict, data, method, run.history, limit, run.parts.least(verdict.seen), held)
     found = label_issues(verdict, data, method, run.history, run.rows.collection.paths, limit, held)
     issues = found.with_decisions(run.rows.decided)
     write_issues(folder, issues)

@@ -14,10 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.methods.parts.streams import seeded
 from labelsieve.methods.parts.wilson import share_interval
 
-Z95 = 1.96
+Z95, Z90 = 1.96, 1.64
+LEAST = 0.005  # a low end below it is none
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
 BLOCK = 32_768  # rows looked at in one go
 ENOUGH = 2_000  # labels: fewer are learnt by heart in the warm-up, wrong ones too, and the estimate says little
@@ -99,6 +101,37 @@ def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tu
     rows = joint.sum(1)
     by_class = torch.where(rows > 0, 1 - joint.diagonal() / rows.clamp_min(1e-12), 0.0)
     return 1 - float(joint.diagonal().sum() / joint.sum().clamp_min(1e-12)), by_class
+
+
+def noise_by_heads(held: HeldOut, labels: Tensor) -> NoiseEstimate:
+    """How many labels are wrong, by heads that have not seen them (docs/estimate.md).
+
+    The low end: how often labels differ where the heads are surest, for there they are right. The high end: how often the heads
+    contradict the label, and as many again as may be wrong unnoticed, which is what the heads leave open between a class and
+    its runner-up. The share itself is half way between the surest half's and what all heads contradict in the same words.
+    """
+    seen = held.evidence(labels)
+    if not knows_classes(seen):
+        return NoiseEstimate(0.0, 0.0, 1.0, (0.0,) * seen.classes)
+    count, said = len(seen), seen.predicted
+    quarter, half = (wrong_shares(labels, seen.probs, seen.classes, sure)[0] for sure in SUREST[1:])
+    differs = said != labels
+    contradicted_share = float(differs.double().mean())
+    alike = float((held.agree & (held.said[0] != labels)).double().mean())
+    rest = 1 - float(seen.probs.gather(1, labels.unsqueeze(1)).double().mean()) - contradicted_share
+    second = seen.probs.scatter(1, said.unsqueeze(1), -1.0).argmax(1)
+    runners_up = float((differs & (second == labels)).double().sum() / differs.double().sum().clamp_min(1))
+    sure = min(quarter, half)
+    low = 0.95 * sure - Z90 * (max(sure * (1 - sure), 0.004) / max(SUREST[1] * count, 1)) ** 0.5
+    most = contradicted_share + runners_up * max(rest, 0.0)
+    high = most + Z90 * (max(contradicted_share * (1 - contradicted_share), 0.002) / count) ** 0.5
+    low, high = low if low > LEAST else 0.0, min(high, 1.0)
+    share = min(max((half + alike) / 2, low), high)
+    by_class = torch.bincount(labels[differs], minlength=seen.classes) / torch.bincount(labels, minlength=seen.classes).clamp_min(
+        1
+    )
+    scale = share / contradicted_share if contradicted_share else 0.0
+    return NoiseEstimate(share, low, high, tuple((by_class.double() * scale).clamp(max=1).tolist()))
 
 
 def knows_classes(seen: Evidence) -> bool:
