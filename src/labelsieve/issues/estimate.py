@@ -35,7 +35,7 @@ BY_THE_RUN = (
 )
 NORMAL = 1.96  # a normal variable leaves this many deviations once in twenty times
 MAJORITY = 0.5
-UNKNOWN = 0.6  # an interval of so many points says nothing
+UNKNOWN = 0.5  # an interval of so many points says nothing
 VAGUE = 0.1  # an interval of so many points says more than the estimate inside it
 
 

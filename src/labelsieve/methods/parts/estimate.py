@@ -19,6 +19,7 @@ from labelsieve.methods.parts.streams import seeded
 from labelsieve.methods.parts.wilson import share_interval
 
 Z95, Z90 = 1.96, 1.64
+DIM = 0.9  # see `noise_by_heads`
 LEAST = 0.005  # a low end below it is none
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
 BLOCK = 32_768  # rows looked at in one go
@@ -106,9 +107,9 @@ def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tu
 def noise_by_heads(held: HeldOut, labels: Tensor) -> NoiseEstimate:
     """How many labels are wrong, by heads that have not seen them (docs/estimate.md).
 
-    The low end: how often labels differ where the heads are surest, for there they are right. The high end: how often the heads
-    contradict the label, and as many again as may be wrong unnoticed, which is what the heads leave open between a class and
-    its runner-up. The share itself is half way between the surest half's and what all heads contradict in the same words.
+    The low end: how often labels differ where the heads are surest, less what these may get wrong themselves. The high end: how
+    often the heads contradict the label, and as many more as may be wrong unnoticed, which is what the heads leave open between
+    a class and its runner-up. The share itself is half way between the surest half's and what all heads contradict in one voice.
     """
     seen = held.evidence(labels)
     if not knows_classes(seen):
@@ -121,15 +122,16 @@ def noise_by_heads(held: HeldOut, labels: Tensor) -> NoiseEstimate:
     rest = 1 - float(seen.probs.gather(1, labels.unsqueeze(1)).double().mean()) - contradicted_share
     second = seen.probs.scatter(1, said.unsqueeze(1), -1.0).argmax(1)
     runners_up = float((differs & (second == labels)).double().sum() / differs.double().sum().clamp_min(1))
+    # Even the surest votes err where the heads disagree with each other: by this much at most, on photos of known truth.
+    unsure = DIM * float((~held.agree).double().mean()) ** 2
     sure = min(quarter, half)
-    low = 0.95 * sure - Z90 * (max(sure * (1 - sure), 0.004) / max(SUREST[1] * count, 1)) ** 0.5
+    low = 0.95 * sure - unsure - Z90 * (max(sure * (1 - sure), 0.004) / max(SUREST[1] * count, 1)) ** 0.5
     most = contradicted_share + runners_up * max(rest, 0.0)
     high = most + Z90 * (max(contradicted_share * (1 - contradicted_share), 0.002) / count) ** 0.5
     low, high = low if low > LEAST else 0.0, min(high, 1.0)
-    share = min(max((half + alike) / 2, low), high)
-    by_class = torch.bincount(labels[differs], minlength=seen.classes) / torch.bincount(labels, minlength=seen.classes).clamp_min(
-        1
-    )
+    share = min(max((max(half - unsure, 0.0) + alike) / 2, low), high)
+    against, given = (torch.bincount(each, minlength=seen.classes) for each in (labels[differs], labels))
+    by_class = against / given.clamp_min(1)
     scale = share / contradicted_share if contradicted_share else 0.0
     return NoiseEstimate(share, low, high, tuple((by_class.double() * scale).clamp(max=1).tolist()))
 
