@@ -1,4 +1,4 @@
-"""Which classes does a run lose, and when? What it kept of itself goes in, a row for each class comes out; nothing is trained.
+"""Which classes does a run lose, and when? One row per class, from what the run kept; nothing is trained.
 
 `python -m studies.class_fates RUN [--table FILE.csv]` reads early_losses.npz, scores.npz and predictions.npz of a
 run on known noise: how well the losses told right labels from wrong ones in each class when the warm-up was over, how pure and

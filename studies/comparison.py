@@ -1,4 +1,4 @@
-"""The table against cleanlab from what other machines measured: folds (see folds.py) and runs (see known_noise.py) go in.
+"""The table against cleanlab from what other machines measured: folds (see folds.py) and runs (see known_noise.py).
 
 `python -m studies.comparison FOLDS.npz=RUN.json ...` scores each file of out-of-sample probabilities with cleanlab
 and sets it beside the run on the same data, noise and seed. Both must hold the same number of wrong labels.

@@ -1,4 +1,4 @@
-"""How right is what each judge ranks first? What a run kept of its last division goes in, a row for each judge comes out.
+"""How right is what each judge ranks first? One row per judge, from what a run kept of its last division.
 
 `python -m studies.purity RUN [--share 0.05 ...] [--table FILE.csv]` reads scores.npz and early_losses.npz of a run
 on known noise. AUC is about all labels, and no threshold enters it; but networks are trained on the head of a ranking, and two

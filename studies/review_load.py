@@ -1,4 +1,4 @@
-"""Many reviewers at once: a run folder goes in; how long saving a decision takes, and whether any was lost, comes out.
+"""Many reviewers at once on a copy of a run: how long does saving a decision take, and is any lost?
 
 `python -m studies.review_load RUN`: the server is started as a process of its own on a copy of what it reads; each
 client decides on one label after the other, waits for the answer, and rests a moment. `--pause 0` is as fast as it goes.

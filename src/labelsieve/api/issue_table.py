@@ -93,7 +93,7 @@ def identities(ids: Collection[Any] | None, count: int, *tables: Any) -> NDArray
         return index if whole else np.arange(count)
     named = np.asarray(plain(ids))
     if named.shape != (count,) or len(set(named.tolist())) != count:
-        raise BadInput(f"ids must be {count} different names, one a sample; {_trouble(named, count)}")
+        raise BadInput(f"ids must be {count} different names, one per sample; {_trouble(named, count)}")
     return named
 
 

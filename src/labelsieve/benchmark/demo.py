@@ -1,6 +1,6 @@
 """The demo: digits with 40 % wrong labels, plain training against labelsieve, same network and epochs.
 
-Two finished runs go in; a summary (the figures), and a report for eyes come out. Figures are those of the runs, nothing else.
+It writes a summary and an HTML report of two finished runs. All figures are those of the runs.
 """
 
 from dataclasses import dataclass

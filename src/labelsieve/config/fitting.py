@@ -61,7 +61,7 @@ def mixing_for(network: str, shape: Sequence[int], little: bool = True) -> Setti
 def mixing_words(settings: Settings) -> str:
     """Of little mixing, or of the half of it that was left open."""
     said, otherwise = zip(*(LITTLE_WORDS[key] for key in settings))
-    return f"mixing: {', '.join(said)} (short runs of the small network learn more so); otherwise with {' '.join(otherwise)}"
+    return f"mixing: {', '.join(said)} (short runs of the small network learn more this way); to change it: {' '.join(otherwise)}"
 
 
 def mixed_as_published(config: Config) -> Config:
@@ -81,12 +81,14 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
     if config.network == "auto":
         choice = network_for(shape, samples, cuda)
         found["network"] = choice.name
-        said.append(f"network: {choice.name} ({choice.why}); another with --network")
+        said.append(f"network: {choice.name} ({choice.why}); to change it: --network NAME")
     batch = batch_for(shape, samples)
     open_ones = [key for key in ("batch", "warmup_batch") if getattr(config.training, key) == 0]
     found |= {f"training.{key}": batch for key in open_ones}
     if open_ones and batch < LARGEST:
-        said.append(f"batch: {batch} ({samples:,} samples of {' x '.join(map(str, shape))}); another with --set training.batch=N")
+        said.append(
+            f"batch: {batch} ({samples:,} samples of {' x '.join(map(str, shape))}); to change it: --set training.batch=N"
+        )
     if config.engine.eval_batch == 0:
         found["engine.eval_batch"] = eval_batch_for(shape)
     if config.training.quick:

@@ -185,7 +185,7 @@ def _losses(data: DemoReport) -> str:
     wrong = np.asarray(data.wrong, dtype=bool)
     groups = [Group("right labels", data.losses[~wrong]), Group("wrong labels", data.losses[wrong])]
     words = (
-        "A network learns what right labels have in common long before it learns wrong ones by heart, so a "
+        "A network learns what right labels have in common long before it memorises wrong ones, so a "
         "wrong label tends to have a large loss. The further the two shapes lie apart, the easier it is to "
         "tell them."
     )

@@ -1,6 +1,6 @@
-"""Loss distributions class by class, as in the paper's first figure: losses at the end of the warm-up go in.
+"""Loss distributions class by class, as in the paper's first figure, at the end of the warm-up.
 
-Densities of clean and of wrongly labelled samples come out, their mean over classes with a 95 % band, and for each class the
+Densities of clean and of wrongly labelled samples, their mean over classes with a 95 % band, and for each class the
 two-sample Kolmogorov-Smirnov test of its losses against those of the whole set.
 """
 

@@ -1,5 +1,5 @@
-"""What a run kept of each sample beside its issues: scores.npz and neighbours.npz go in; likeliest classes, the score over
-training and the nearest clean samples come out. Older runs lack parts of it: then these are empty.
+"""What a run kept of each sample beside its issues, from scores.npz and neighbours.npz: likeliest classes, the score during
+training and the nearest clean samples. Older runs lack parts of it: then these are empty.
 """
 
 from dataclasses import dataclass

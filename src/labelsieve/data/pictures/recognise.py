@@ -121,7 +121,7 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
     if len(full) == 1:
         more = _inside(path / full[0]) if said is None else f". {said}"
         raise ToolError(f'{path}: only one folder ("{full[0]}") holds pictures; a classifier needs at least two classes{more}')
-    return Layout("class folders", path, f"{len(full)} folders that hold pictures, one a class")
+    return Layout("class folders", path, f"{len(full)} folders that hold pictures, one per class")
 
 
 def _inside(folder: Path) -> str:

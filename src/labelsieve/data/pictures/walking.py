@@ -57,7 +57,7 @@ def no_pictures(path: Path) -> str:
         pass
     told = {what: count for what, count in ignored.items() if what.startswith(("format", "file"))}
     if not told:
-        return "put pictures into one folder a class"
+        return "put pictures into one folder per class"
     listed = ", ".join(f"{what}: {count:,}" for what, count in told.items())
     return f"there are other files ({listed}); save pictures as JPEG or PNG, with the ending .jpg or .png"
 

@@ -1,6 +1,6 @@
 """The paper's ablation "CPC w/o GMM" (appendix A.3): prototypes learnt with MoPro's objective, no mixture teaching them.
 
-`Evidence` goes in, q(z_i = 0) = sigmoid(v'_i c_{y_i}^T / temperature) comes out, v' and c of unit length. Prototypes are
+q(z_i = 0) = sigmoid(v'_i c_{y_i}^T / temperature), with v' and c of unit length, from `Evidence`. Prototypes are
 momentum averages of the embeddings of their (pseudo-)class; only the projector is trained, by a prototypical contrastive
 loss; pseudo-labels come from the mean of the classifier's and the prototypes' softmax.
 """

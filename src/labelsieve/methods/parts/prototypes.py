@@ -1,6 +1,6 @@
 """CPC itself: class prototypes that learn from a teacher's partition and then judge each label (section 4.2).
 
-`Evidence` and a clean mask go in, q(z_i = 0) = sigmoid(v'_i c_{y_i}^T) comes out. The projector lives here, not in the
+q(z_i = 0) = sigmoid(v'_i c_{y_i}^T), from `Evidence` and a clean mask. The projector lives here, not in the
 network: features arrive without gradient, so none can reach the backbone.
 """
 
