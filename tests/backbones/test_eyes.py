@@ -121,6 +121,22 @@ def test_train_says_it_in_one_line_and_writes_it_down(shell: Shell, timm: Module
     assert later.code == 2 and "as the reviewed run did" in later.err
 
 
+def test_inspect_says_what_train_would_do(
+    shell: Shell, timm: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = folder(tmp_path / "data")
+    assert "features: none, trained from scratch: no weights" in shell("inspect", root, "--device", "cpu").out
+    monkeypatch.setenv(eyes.NAME, "resnet18")
+    seen = shell("inspect", root, "--device", "cpu")
+    assert "features: frozen, of resnet18" in seen.out and "network: mlp" in seen.out and "pixels per picture" not in seen.out
+
+
+def test_what_features_do_not_heed_is_noted(shell: Shell, timm: ModuleType, weights: Path, tmp_path: Path) -> None:
+    words = ("train", folder(tmp_path / "data"), "--backbone", TINY, "--weights", weights, "--size", "32", "--dry-run")
+    assert "pictures.mirror: features are frozen" in shell(*words, "--no-mirror", "--device", "cpu").out
+    assert "features are frozen" not in shell(*words, "--device", "cpu").out.replace("# features: frozen", "")
+
+
 def test_the_backbone_itself_can_be_trained_further(shell: Shell, timm: ModuleType, tmp_path: Path) -> None:
     root, own = folder(tmp_path / "data"), tmp_path / "w.pth"
     torch.save(timm.create_model(TINY).state_dict(), own)

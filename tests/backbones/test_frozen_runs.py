@@ -155,6 +155,35 @@ def test_a_next_round_follows_the_decisions(done: Path, tmp_path: Path) -> None:
     assert (tmp_path / "next" / "backbone.safetensors").read_bytes() == (done / "run" / "backbone.safetensors").read_bytes()
 
 
+def test_apply_writes_what_people_decided(done: Path, shell: Shell, tmp_path: Path) -> None:
+    shutil.copytree(done / "run", tmp_path / "run")
+    decide(tmp_path / "run", {"cat/003.png": ("relabel", "dog"), "dog/001.png": ("drop", None)})
+    answer = shell("apply", tmp_path / "run", "--out", tmp_path / "better")
+    assert answer.code == 0, answer.err
+    assert len(list((tmp_path / "better").rglob("*.png"))) == 31 and len(list((tmp_path / "better" / "dog").iterdir())) == 16
+
+
+def test_accuracy_is_measured_as_it_trains_on_other_pictures(weights: Path, tmp_path: Path) -> None:
+    root, held = folder(tmp_path / "data"), folder(tmp_path / "held", each=3)
+    run = start(tmp_path / "run", config_for(root, weights, pictures__val=str(held)))
+    for _ in each_epoch(run):
+        pass
+    assert run.rows.test is not None and len(run.rows.test.labels) == 6
+    measured = [line["accuracy"]["both"] for line in run.metrics if "accuracy" in line]
+    assert evaluate_model(tmp_path / "run", None, "cpu")["accuracy"]["both"] == measured[-1]
+
+
+def test_a_run_killed_before_its_backbone_was_written_down_goes_on(weights: Path, tmp_path: Path) -> None:
+    """Between the file of weights and its line in config.yaml."""
+    root = folder(tmp_path / "data")
+    made = start(tmp_path / "run", config_for(root, weights))
+    plain = (tmp_path / "run" / "config.yaml").read_text()
+    fresh = RunFolder.create(tmp_path / "early", config_for(root, weights))
+    shutil.copy(made.folder.backbone, fresh.backbone)  # type: ignore[union-attr]
+    assert resume(tmp_path / "early").config.features.sha256 == made.config.features.sha256
+    assert (tmp_path / "early" / "config.yaml").read_text() == plain
+
+
 def test_arrays_train_on_features_and_measure_on_them(timm: ModuleType, weights: Path, tmp_path: Path) -> None:
     images = np.stack([np.asarray(photo(number)) for number in range(24)])
     held = {"x_test": images[:6], "y_test": np.arange(6) % 2}

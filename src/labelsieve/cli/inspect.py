@@ -40,6 +40,7 @@ def inspect(
 
     from rich.console import Console
 
+    from labelsieve.config.fitting import batch_for
     from labelsieve.config.heeded import check_heeded
     from labelsieve.config.presets import LITTLE_MIXING
     from labelsieve.config.resolve import refuse_run
@@ -50,6 +51,9 @@ def inspect(
     from labelsieve.data.sources import source_at
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError
+    from labelsieve.nets.choice import Choice
+    from labelsieve.runs.eyes import eyes_for
+    from labelsieve.runs.features import FROZEN
     from labelsieve.runs.own import sized_for
     from labelsieve.terminal.console import console
     from labelsieve.terminal.looking import Looking
@@ -67,13 +71,20 @@ def inspect(
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:
         found = inspection(path, options, watch.progress)
     changed = {} if noise is None else labels_changed(data, noise, options)
+    looks = eyes_for(source_at(data, options), given | {"device": device})
+    frozen = looks.settings.get("features.use") == FROZEN
     choice, batch, mixing = would_train(path, found, noise, cuda)
+    if frozen:
+        found = replace(found, features=looks.why)
+        choice, batch, mixing = Choice("mlp", "two small heads on features"), batch_for((1,), found.samples), {}
     if as_json:
-        training = {"network": choice.name, "network_why": choice.why, "batch": batch} | mixing
+        training = {"network": choice.name, "network_why": choice.why, "batch": batch, "features": looks.why} | mixing
         typer.echo(json.dumps(found.as_dict() | training | changed, ensure_ascii=False, default=str))
     else:
         little = ", Beta(0.5, 0.5), weak views" if mixing == LITTLE_MIXING else ""
         say(replace(found, network=f"{choice.name} ({choice.why}), batches of {batch}{little}"))
+        if looks.why and not frozen:
+            console.print(looks.why)
         if changed:
             share = 100 * changed["labels_changed"] / found.samples
             console.print(f"noise {noise}: {changed['labels_changed']:,} of {found.samples:,} labels differ ({share:.2f} %)")

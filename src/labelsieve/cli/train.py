@@ -134,7 +134,7 @@ def train(
     elif any(value is not None for value in looks.values()):
         raise UsageError("a next round looks at pictures as the reviewed run did; leave out --features, --backbone and --weights")
     config = config_for(data, decisions, preset, options, said.settings)
-    told = parse_settings(said.settings).keys()
+    told = parse_settings(said.settings).keys() | {key for key in ("pictures.mirror",) if said.options.get(key) is not None}
     made = spoils_own(preset, config.data.source, told | ({"data.noise"} if noise else set())) if preset else ""
     for note in filter(None, (unheeded(config, told | (crossed_keys(preset) if preset else set())), made)):
         console.print(f"{'# ' if dry_run else ''}note: {note}", style="yellow")

@@ -17,6 +17,7 @@ OF_MIXED_EPOCHS = (
     *("guess_passes", "lambda_u", "mixed", "ramp_epochs", "temperature"),
     *("beta", "prior", "prior_weight", "train_unlabelled"),
 )
+OF_PIXELS = ("pictures.mirror", "views.policy", "views.crop")
 
 
 def cleaner_of(method: str) -> str:
@@ -76,6 +77,7 @@ def unheeded(config: Config, told: Collection[str]) -> str:
         f"the cleaner {config.cleaner} does not read that": _unread_by_cleaner(config),
         f"the method {config.method} does not read that": _unread_by_method(config),
         "it is for training.epoch_batches, of which there are none": drawing,
+        "features are frozen, and not varied as pictures are": OF_PIXELS if config.features.use == "frozen" else (),
     }
     found = {reason: ", ".join(key for key in keys if key in told) for reason, keys in reasons.items()}
     return "; ".join(f"{keys}: {reason}, so nothing follows from it" for reason, keys in found.items() if keys)

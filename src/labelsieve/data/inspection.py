@@ -52,6 +52,7 @@ class Inspection:
     different_labels: tuple[Duplicates, ...] = ()
     near_different: tuple[Duplicates, ...] = ()  # the same picture, saved or resized in another way, with different labels
     plan: Plan | None = None
+    features: str | None = None  # filled in where training is on features: of what network, and why
     network: str | None = None  # filled in by who knows the networks
     notes: tuple[str, ...] = ()
 

@@ -116,7 +116,9 @@ def _members(group: "Duplicates") -> str:
 
 def _training(found: "Inspection") -> list[str]:
     shape = " x ".join(str(side) for side in found.shape)
-    if found.plan is None:
+    if found.features is not None:
+        said = found.features
+    elif found.plan is None:
         said = f"training would use {shape} " + ("numbers per sample" if len(found.shape) == 1 else "pixels per sample")
     else:
         how = "shorter side resized, middle kept" if found.plan.fit == "crop" else "both sides resized"

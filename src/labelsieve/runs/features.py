@@ -97,7 +97,7 @@ def check_backbone(config: Config) -> None:
 
 def with_backbone(folder: RunFolder, config: Config, say: Say | None = None) -> Config:
     """The configuration of a new run with its backbone put into its folder: the run needs nothing else from then on."""
-    if not is_frozen(config) or folder.backbone.is_file():
+    if not is_frozen(config) or (config.features.sha256 is not None and folder.backbone.is_file()):
         return config
     backbone = backbone_of(config, say)
     for note in backbone.notes:
