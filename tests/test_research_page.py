@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from labelsieve.methods.parts import own_cleaners
+from labelsieve.methods.registry import METHODS
 from labelsieve.version import __version__
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     yield place
     own_cleaners.REGISTERED.clear()
     own_cleaners.REGISTERED.update(before)
+    METHODS.pop("remembering")
 
 
 def named(fields: set[str], mark: str) -> set[str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from labelsieve.api.issue_table import IssueTable
     from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
     from labelsieve.methods.parts.own_cleaners import register_cleaner
+    from labelsieve.methods.registry import register_method
 
 __all__ = [
     "Evidence",
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "find_label_issues",
     "register_cleaner",
+    "register_method",
 ]
 HOMES = {
     "Evidence": "labelsieve.methods.parts.cleaners",
@@ -33,6 +35,7 @@ HOMES = {
     "PrototypeCleaner": "labelsieve.methods.parts.cleaners",
     "find_label_issues": "labelsieve.api.find",
     "register_cleaner": "labelsieve.methods.parts.own_cleaners",
+    "register_method": "labelsieve.methods.registry",
 }
 
 

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.cli.train import TimeLimit
+from labelsieve.cli.train import MethodFile, TimeLimit
 
 
 def resume(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default: as before.")] = None,
+    method_file: MethodFile = None,
     time_limit: TimeLimit = None,
 ) -> None:
     """Resume a stopped run. On the same machine the result is the same as without the stop."""
@@ -24,6 +25,10 @@ def resume(
     from labelsieve.terminal.training import TOO_EARLY, show_training
     from labelsieve.train import start
 
+    if method_file is not None:
+        from labelsieve.methods.registry import run_method_file
+
+        run_method_file(method_file)
     seconds = parse_duration(time_limit) if time_limit else None
     with interruptible(TOO_EARLY), Looking().shown() as watch:
         resumed = start.resume(run, source=source_at(data) if data else None, device=device, watch=watch)

@@ -17,6 +17,12 @@ TimeLimit = Annotated[
 ]
 
 
+MethodFile = Annotated[
+    Path | None,
+    typer.Option(help="A Python file with a method of your own. It is run: use only files you trust.", metavar="FILE.py"),
+]
+
+
 @reads_data(*OPTIONS, settings=Settings)
 def train(
     data: Annotated[
@@ -30,7 +36,8 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to create; it must not exist.")] = None,
     preset: Annotated[str | None, typer.Option(help="A named group of settings; see `labelsieve presets`.")] = None,
-    method: Annotated[str | None, typer.Option(help="ce, dividemix, augdmix or cpc.")] = None,
+    method: Annotated[str | None, typer.Option(help="ce, dividemix, augdmix, cpc, gjs or elr+.")] = None,
+    method_file: MethodFile = None,
     cleaner: Annotated[str | None, typer.Option(help="gmm-agn, gmm-awr, cpc-agn, cpc-awr or contrastive.")] = None,
     noise: Annotated[
         str | None,
@@ -108,6 +115,10 @@ def train(
     from labelsieve.terminal.durations import parse_duration
     from labelsieve.terminal.training import opened, show_training
 
+    if method_file is not None:
+        from labelsieve.methods.registry import run_method_file
+
+        method = run_method_file(method_file) if method is None else method
     if on_conflict is not None and decisions is None:
         raise UsageError("--on-conflict goes with --decisions RUN, whose reviewers may disagree; leave it out")
     options = said.options | {

@@ -2,12 +2,19 @@
 
 from labelsieve.config.schema import Config
 from labelsieve.methods.parts.estimate import mixed_epochs_for
-from labelsieve.methods.registry import method_named
+from labelsieve.methods.registry import METHODS
 
 
 def divides(config: Config) -> bool:
     """Does the method divide labels, after a warm-up of plain cross-entropy?"""
-    return method_named(config.method).warms_up
+    method = METHODS.get(config.method)  # a report may be of a method that is not registered here
+    return method is not None and method.warms_up
+
+
+def method_words(config: Config) -> str:
+    """The method, and its cleaner if it has one."""
+    method = METHODS.get(config.method)
+    return config.method if method is None or not method.cleaners else f"{config.method} ({config.cleaner})"
 
 
 def all_warm_up(config: Config, decided: int | None = None) -> str:

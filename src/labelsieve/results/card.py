@@ -4,6 +4,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
+from labelsieve.config.lengths import method_words
 from labelsieve.issues.estimate import BY_HEADS, HOW, LIMITED, in_words
 from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
@@ -109,7 +110,7 @@ def _model(found: Findings, record: Record) -> str:
     packages = facts.get("packages") or {}
     lines = [
         ("networks", f"two of `{plain(config.network)}`, their outputs averaged"),
-        ("method", f"{config.method}, cleaner {config.cleaner}"),
+        ("method", method_words(config)),
         ("epochs", f"{record.epochs_done} of {record.epochs_planned}, of which {config.training.warmup} of warm-up"),
         ("seed", str(config.seed)),
         ("time", f"{record.seconds:,.0f} s on {plain(str(facts.get('device', 'an unknown device')))}"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.config.lengths import divides
+from labelsieve.config.lengths import divides, method_words
 from labelsieve.config.moved import moved_to, to_show
 from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.data.pictures.memory import Known, only_deleted
@@ -74,7 +74,7 @@ def _title(record: Record) -> str:
 def _lead(found: Findings, record: Record, remark: str) -> str:
     config = record.config
     return (
-        f"{len(found.score):,} labels of {len(found.classes):,} classes, {config.method} ({config.cleaner}), "
+        f"{len(found.score):,} labels of {len(found.classes):,} classes, {method_words(config)}, "
         f"{record.epochs_done} of {record.epochs_planned} epochs. {remark}".strip()
     )
 

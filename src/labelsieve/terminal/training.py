@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from labelsieve.config.lengths import method_words
 from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import in_words
 from labelsieve.issues.rules import ACTIONS
@@ -49,7 +50,7 @@ def show_training(run: Run, limit: float | None, began: float | None = None) -> 
     where = f"epoch {run.epoch} of {epochs}" if run.epoch else f"{epochs} epochs"
     count = f"{len(run.rows.data):,} {things_of(run.config.data.source)}"
     console.print(
-        f"{run.config.method} ({run.config.cleaner}) on {run.config.data.source}: {count}, "
+        f"{method_words(run.config)} on {run.config.data.source}: {count}, "
         f"{len(run.rows.data.classes)} classes{made_wrong(run.rows)}, {where}, {run.parts.engine.device}"
     )
     stopper = Stopper(limit, began)
