@@ -1,0 +1,54 @@
+"""Each sample's nearest samples by the cosine of their features: exact, block by block, in bounded memory.
+
+A million by a million cosines are never there at once: `ROOM` of them are, on a GPU and on a CPU alike.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+ROOM = {"cuda": 2**27, "cpu": 2**22}  # cosines held at one time: half a GiB on a GPU; what a CPU's cache serves well
+
+
+def nearest(features: Tensor, k: int, itself: bool = True) -> tuple[Tensor, Tensor]:
+    """Cosines and row numbers (N, k) of each row's k nearest rows of features (N, D), in no order.
+
+    A row is its own nearest; without `itself` it is left out. There are never more neighbours than rows.
+    """
+    rows, k = len(features), min(k, len(features) - (not itself))
+    unit = F.normalize(features.float(), dim=1)
+    block = max(1, ROOM.get(features.device.type, ROOM["cpu"]) // max(rows, 1))
+    cosines = unit.new_empty(rows, k)
+    places = torch.empty(rows, k, dtype=torch.long, device=features.device)
+    with torch.no_grad(), tensor_cores():
+        for first in range(0, rows, block):
+            alike = unit[first : first + block] @ unit.T
+            if not itself:
+                own = torch.arange(len(alike), device=alike.device)
+                alike[own, own + first] = -torch.inf
+            torch.topk(alike, k, dim=1, sorted=False, out=(cosines[first : first + block], places[first : first + block]))
+    return cosines, places
+
+
+def votes(features: Tensor, labels: Tensor, classes: int, k: int) -> Tensor:
+    """How many of each row's k nearest rows, itself among them, have which label: (N, K)."""
+    _, places = nearest(features, k)
+    counts = torch.zeros(len(labels), classes, device=features.device)
+    return counts.scatter_add_(1, labels[places], torch.ones((), device=features.device).expand(places.shape))
+
+
+@contextmanager
+def tensor_cores() -> Iterator[None]:
+    """Inside, a GPU multiplies float32 matrices in tf32: ten bits of each feature, and sums in full precision.
+
+    With bf16 the cosines would be rounded to three digits, and hundreds of neighbours would be equally near.
+    """
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

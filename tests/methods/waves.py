@@ -1,0 +1,34 @@
+"""Numbers by formula, for tests against values that were recorded with published code: the same on any machine and version."""
+
+import torch
+from torch import Tensor, nn
+
+
+def waves(*shape: int, phase: float = 0.0) -> Tensor:
+    """Values between -1 and 1 of no visible order."""
+    places = torch.arange(torch.Size(shape).numel(), dtype=torch.float64)
+    return torch.sin(1000 * torch.sin(places + 1 + phase)).float().view(shape)
+
+
+def pixels(*shape: int, phase: float = 0.0) -> Tensor:
+    """Bytes."""
+    return ((waves(*shape, phase=phase) + 1) * 127.5).to(torch.uint8)
+
+
+@torch.no_grad()
+def fill(module: nn.Module, phase: float) -> None:
+    """Weights by formula, on the scale of usual ones; BatchNorm's factors are near 1, biases near 0."""
+    for i, (name, weight) in enumerate(module.named_parameters()):
+        made = waves(*weight.shape, phase=phase + i / 7)
+        fan = weight[0].numel() if weight.dim() > 1 else 100
+        weight.copy_(made / fan**0.5 + (weight.dim() == 1 and name.endswith("weight")))
+
+
+def traces(tensors: list[Tensor]) -> list[list[float]]:
+    """What tells tensors apart in four numbers each: sum, length, and products with two waves."""
+    found = []
+    for tensor in tensors:
+        flat = tensor.detach().double().flatten()
+        others = [waves(len(flat), phase=phase).double() for phase in (0.3, 0.9)]
+        found.append([float(flat.sum()), float(flat.norm()), *(float(flat @ other) for other in others)])
+    return found
