@@ -5,7 +5,7 @@ import torch
 from waves import waves
 
 from labelsieve.methods.parts import neighbours
-from labelsieve.methods.parts.neighbours import nearest, votes
+from labelsieve.methods.parts.neighbours import against_the_rest, nearest, votes
 
 
 @pytest.mark.parametrize("room", [1, 100, 2**22])
@@ -41,6 +41,14 @@ def test_features_of_zero_and_half_precision_are_no_trouble() -> None:
     features = waves(20, 4).half()
     features[3] = 0
     assert votes(features, torch.zeros(20, dtype=torch.long), 2, 5).tolist() == [[5.0, 0.0]] * 20
+
+
+def test_chance_is_even_where_another_class_has_as_many_votes() -> None:
+    shares = torch.tensor([[0.5, 0.5, 0.0], [0.2, 0.6, 0.2], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    found = against_the_rest(shares, torch.tensor([0, 0, 0, 0]))
+    assert found.tolist() == pytest.approx([0.5, 0.25, 1.0, 0.0])
+    ratio = shares[:, 0] / shares.amax(1)
+    assert torch.allclose(found[:2], (ratio / (1 + ratio))[:2])
 
 
 def test_matrix_precision_is_given_back() -> None:

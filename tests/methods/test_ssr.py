@@ -14,7 +14,7 @@ from labelsieve.methods.contract import Facts, Training
 from labelsieve.methods.net import Net, scale
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.losses import cross_entropies
-from labelsieve.methods.ssr import Ssr, SsrPlus, against_the_rest, head, ssr_step
+from labelsieve.methods.ssr import Ssr, SsrPlus, head, ssr_step
 from labelsieve.nets.small import SmallNet
 
 RECORDED = json.loads((Path(__file__).parent / "published" / "ssr.json").read_text())
@@ -94,14 +94,6 @@ def test_selection_is_the_published_one(recorded: dict[str, Any]) -> None:
     drawn = method.drawn_from(chosen, chosen.labels, torch.Generator().manual_seed(0))
     assert torch.bincount(chosen.labels[drawn]).tolist() == recorded["drawn"]
     assert set(drawn.tolist()) == set(recorded["clean"])
-
-
-def test_chance_is_even_where_another_class_has_as_many_votes() -> None:
-    shares = torch.tensor([[0.5, 0.5, 0.0], [0.2, 0.6, 0.2], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    found = against_the_rest(shares, torch.tensor([0, 0, 0, 0]))
-    assert found.tolist() == pytest.approx([0.5, 0.25, 1.0, 0.0])
-    ratio = shares[:, 0] / shares.amax(1)
-    assert torch.allclose(found[:2], (ratio / (1 + ratio))[:2])
 
 
 def test_rate_follows_half_a_cosine_between_epochs() -> None:

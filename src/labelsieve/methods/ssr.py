@@ -25,7 +25,7 @@ from labelsieve.methods.contract import Look, Make, Method, Phase, Terms, Verdic
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.neighbours import votes
+from labelsieve.methods.parts.neighbours import against_the_rest, votes
 from labelsieve.methods.parts.partition import collapse
 from labelsieve.methods.parts.subsets import cycled
 
@@ -175,16 +175,6 @@ def vote_shares(features: Tensor, labels: Tensor, classes: int, k: int) -> Tenso
     frequent = torch.bincount(labels, minlength=classes).float() + 1e-10
     balanced = votes(features, labels, classes, k) / (frequent / frequent.sum())
     return balanced / balanced.sum(1, keepdim=True)
-
-
-def against_the_rest(shares: Tensor, labels: Tensor) -> Tensor:
-    """Each label's share (N,) against the strongest other class's, from 0 to 1; 0.5 where they are even.
-
-    Below that it says what SSR's own score does, the share over the largest one; above, it goes on where that stays at 1.
-    """
-    own = shares.gather(1, labels.unsqueeze(1)).squeeze(1)
-    other = shares.scatter(1, labels.unsqueeze(1), -1.0).amax(1).clamp_min(0)
-    return own / (own + other)
 
 
 def ssr_step(

@@ -40,6 +40,16 @@ def votes(features: Tensor, labels: Tensor, classes: int, k: int) -> Tensor:
     return counts.scatter_add_(1, labels[places], torch.ones((), device=features.device).expand(places.shape))
 
 
+def against_the_rest(shares: Tensor, labels: Tensor) -> Tensor:
+    """Each label's share (N,) against the strongest other class's, from 0 to 1; 0.5 where they are even.
+
+    Below that it orders labels as their share over the largest one does; above, it goes on where that stays at 1.
+    """
+    own = shares.gather(1, labels.unsqueeze(1)).squeeze(1)
+    other = shares.scatter(1, labels.unsqueeze(1), -1.0).amax(1).clamp_min(0)
+    return own / (own + other)
+
+
 @contextmanager
 def tensor_cores() -> Iterator[None]:
     """Inside, a GPU multiplies float32 matrices in tf32: ten bits of each feature, and sums in full precision.
