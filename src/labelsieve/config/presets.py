@@ -309,7 +309,7 @@ def defaults_for(source: str, noise: str, frozen: bool = False) -> Settings:
         return vectors()
     name = source.partition(":")[0]
     kind, _, rate = noise.partition(":")
-    share = _rate(rate) if kind in ("sym", "asym", "sym-other", "pair", "confuse") else 0.5
+    share = rate_of(rate) if kind in ("sym", "asym", "sym-other", "pair", "confuse") else 0.5
     if name in ("cifar10", "cifar100") and kind == "cifar-n":
         cell = cifar_human(name)
     elif name == "cifar10":
@@ -322,7 +322,7 @@ def defaults_for(source: str, noise: str, frozen: bool = False) -> Settings:
     return {key: value for key, value in cell.items() if key != "data.noise"}
 
 
-def _rate(text: str) -> float:
+def rate_of(text: str) -> float:
     """As noise reads it, `9e-1` too; a half for what is no number, which the noise itself refuses with better words."""
     try:
         return float(text)

@@ -14,6 +14,7 @@ from labelsieve.config.moved import moved_to
 from labelsieve.config.presets import defaults_for, is_own, preset
 from labelsieve.config.quick import check_quick
 from labelsieve.config.schema import Config, full_key, override
+from labelsieve.config.sections import cell_settings
 from labelsieve.config.validate import cleaner_of, validate
 from labelsieve.data.noise_record import made_as
 from labelsieve.data.pictures.options import picture_options
@@ -92,7 +93,8 @@ def resolve(
     named_settings = preset(named) if named else {}
     noise = str(given.get("data.noise", named_settings.get("data.noise", "none")))
     method = str(given.get("method", named_settings.get("method", "cpc")))
-    config = override(Config(), defaults_for(source, made_as(noise), given.get("features.use") == "frozen") | named_settings)
+    starts = defaults_for(source, made_as(noise), given.get("features.use") == "frozen") | named_settings
+    config = override(Config(), starts | cell_settings(method, named, source, made_as(noise)))
     if named:  # it stands for a whole recipe, whatever network is put into it
         config = mixed_as_published(config)
     if "cleaner" not in given and method != Config().method:

@@ -159,6 +159,15 @@ class Verdict:
         return torch.cat([torch.stack(piece).mean(0).cpu() for piece in pieces])
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A benchmark as a method's authors ran it."""
+
+    published: float | None  # the accuracy that they printed, in per cent
+    settings: Mapping[str, Any]  # by dotted key
+    own: Mapping[str, Any] = field(default_factory=dict)  # of the method's own section, by name
+
+
 class Look(Protocol):
     """What a method asks of an engine between its phases."""
 
@@ -177,6 +186,7 @@ class Method:
 
     name: ClassVar[str]
     Config: ClassVar[type]
+    cells: ClassVar[Mapping[str, Cell]] = {}  # by the preset's name
     takes_vectors: ClassVar[bool] = True
     cleaners: ClassVar[tuple[str, ...]] = ()  # among which the setting `cleaner` chooses, the first by default; none: it has none
     own_section: ClassVar[bool] = True  # its settings are a section of config.yaml that bears its name
