@@ -7,7 +7,7 @@ from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import Findings, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
-# Measured (RESULTS.md): where the estimate promised so much, 77 % or more were right, and no set ended with fewer right labels.
+# Measured (RESULTS.md): where the estimate promised so much, 77 % or more were right and no set ended with fewer right labels.
 VOUCHED = 0.6
 
 
