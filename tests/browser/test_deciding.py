@@ -167,6 +167,18 @@ def test_a_class_is_found_by_typing(page: Page, server: Server) -> None:
     assert server.await_log(2)[1]["action"] == "relabel"
 
 
+def test_a_picture_like_this_one_is_listed_when_pressed(page: Page) -> None:
+    before = page.ids()
+    alike = "document.querySelectorAll('.alike li')"
+    page.until(lambda: page.script(f"return {alike}.length") == 6, "the samples like this one")
+    page.until(lambda: page.script(f"return {alike}[0].querySelector('img') !== null"), "its picture")
+    wanted = page.script(f"return {alike}[0].querySelector('img').alt")
+    page.script(f"{alike}[0].querySelector('button').click()")
+    page.until(lambda: wanted in page.ids() and page.ids() != before, "the list of it")
+    page.script("document.getElementById('clear').click()")
+    page.until(lambda: page.ids() == before, "the whole list")
+
+
 def test_the_single_view_by_keys_alone(page: Page, server: Server) -> None:
     ids = page.ids()
     page.press("g")

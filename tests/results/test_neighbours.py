@@ -1,11 +1,13 @@
 """The nearest clean samples of an issue, found against a search written out, also where no score is high."""
 
 import numpy as np
+import pytest
 import torch
 
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.results import neighbours as module
 from labelsieve.results.neighbours import NEAREST, neighbours
 
 
@@ -46,3 +48,23 @@ def test_a_class_without_clean_samples_has_no_neighbours() -> None:
     issues = listed(given, predicted, score)
     found = neighbours(verdict, issues)
     assert (found["given"][given[found["of"]] == 1] == -1).all() and len(found["of"]) > 3
+
+
+def test_the_most_alike_have_any_label_and_are_never_the_sample_itself() -> None:
+    verdict, given, predicted, score = made()
+    found = neighbours(verdict, listed(given, predicted, score))
+    v = torch.nn.functional.normalize(verdict.seen[0].features.double(), dim=1).numpy()
+    for place, sample in enumerate(found["of"].tolist()):
+        others = [i for i in range(40) if i != sample]
+        assert found["alike"][place].tolist() == sorted(others, key=lambda i: -float(v[i] @ v[sample]))[:NEAREST]
+
+
+def test_of_many_samples_issues_and_a_spread_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ALL", 8)
+    assert module._of_all(np.array([20, 3, 7, 5, 1]), 40).tolist() == [0, 3, 5, 7, 14, 20, 27, 39]
+    assert module._of_all(np.array([2]), 5).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_few_samples_leave_places_empty() -> None:
+    near = module._nearest([torch.eye(3)], np.array([0, 2]), np.array([0, 1]))
+    assert near.tolist() == [[1, -1, -1, -1, -1, -1], [0, 1, -1, -1, -1, -1]]

@@ -85,10 +85,11 @@ def test_a_run_keeps_the_nearest_clean_samples_of_both_classes(trained: Path) ->
     issues = [row for row in range(len(table)) if table.is_issue[row]]
     assert issues
     for row in issues:
-        given, suggested = review.evidence.neighbours(row)
+        given, suggested, alike = review.evidence.neighbours(row)
         for near, label in ((given, table.given[row]), (suggested, table.suggested[row])):
             assert all(table.given[other] == label and not table.is_issue[other] and other != row for other in near)
         assert len(set(given)) == len(given) <= 6
+        assert len(set(alike)) == 6 and row not in alike
 
 
 def test_arrays_that_changed_since_are_not_shown(trained: Path, tmp_path: Path) -> None:

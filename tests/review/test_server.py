@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+import numpy as np
 import pytest
 
 from labelsieve.decisions.log import DecisionLog
@@ -115,6 +116,18 @@ def test_a_detail_has_all_that_is_known(page: Page) -> None:
     assert found["history"][0] == [2, 0.8999] and len(found["history"]) == 4
     assert found["decisions"][0] | {"action": "relabel", "label": "ox", "who": "anna", "seq": 1} == found["decisions"][0]
     assert page.get("/api/row", id="nobody").status_code == 404
+
+
+def test_samples_like_this_one_are_told_with_their_labels(run: Path, page_of: Callable[[Path], Page]) -> None:
+    with np.load(run / "neighbours.npz") as kept:
+        arrays = dict(kept)
+    alike = np.full((len(arrays["of"]), 3), -1, np.int32)
+    alike[:, 0], alike[:, 1] = 39, 0  # the first row of the table, and the last one
+    for shape, expected in ((alike, [("s000", True), ("s039", False)]), (alike + 90, [])):
+        np.savez(run / "neighbours.npz", **(arrays | {"alike": shape}))
+        found = page_of(run).get("/api/row", id="s002").json()
+        assert [(one["id"], one["issue"]) for one in found["alike"]] == expected
+        assert len(found["near_given"]) == 1
 
 
 def test_decisions_are_in_the_log_before_the_answer(page: Page, run: Path) -> None:

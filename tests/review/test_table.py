@@ -72,7 +72,7 @@ def test_evidence_is_joined_by_id(run: Path) -> None:
     assert found.sample[0] == 39 and found.place[39] == 0
     assert found.likeliest(0)[0][0] == table.suggested[0]
     assert found.moved(3)[0] == (2, pytest.approx(0.9, abs=0.01)) and len(found.moved(3)) == 4
-    assert found.neighbours(0) == ([39], [39]) and found.neighbours(30) == ([], [])
+    assert found.neighbours(0) == ([39], [39], []) and found.neighbours(30) == ([], [], [])
 
 
 def test_an_older_run_without_evidence_still_opens(run: Path) -> None:
@@ -80,7 +80,7 @@ def test_an_older_run_without_evidence_still_opens(run: Path) -> None:
         (run / name).unlink()
     table = read_table(run)
     found = read_evidence(run, table, {})
-    assert found.likeliest(0) == [] and found.moved(0) == [] and found.neighbours(0) == ([], [])
+    assert found.likeliest(0) == [] and found.moved(0) == [] and found.neighbours(0) == ([], [], [])
 
 
 def test_scores_of_other_samples_are_refused(run: Path, tmp_path: Path) -> None:
@@ -94,4 +94,4 @@ def test_neighbours_that_point_outside_are_left_out(run: Path, value: int) -> No
     near = np.full((20, 2), value, np.int32)
     np.savez(run / "neighbours.npz", of=np.arange(20, 40), given=near, suggested=near)
     table = read_table(run, CLASSES)
-    assert read_evidence(run, table, arrays_of(run / "scores.npz")).neighbours(0) == ([], [])
+    assert read_evidence(run, table, arrays_of(run / "scores.npz")).neighbours(0) == ([], [], [])

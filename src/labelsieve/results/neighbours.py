@@ -1,7 +1,8 @@
-"""For each issue, the nearest clean samples of its given class and of its suggested one: what a person compares it with.
+"""For each issue, what a person compares it with: the nearest clean samples of its given class and of its suggested one, and
+the samples most like it whatever their labels, for mistakes come in groups.
 
-Features of both networks go in; neighbours.npz comes out: `of` (M,) samples, `given` and `suggested` (M, k) samples, nearest
-first, -1 where there are fewer. Small and bounded: the most suspicious issues, and a spread of the clean samples of a class.
+neighbours.npz holds `of` (M,) samples, and `given`, `suggested` and `alike` (M, k) samples, nearest first, -1 where there are
+fewer. It is small and bounded: the most suspicious issues are compared with a spread of all samples.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from labelsieve.methods.contract import Verdict
 NEAREST = 6
 ISSUES = 100_000  # so many at most, the most suspicious ones
 CANDIDATES = 1024  # clean samples of a class that are looked at, evenly spread over the data
+ALL = 20_000  # samples of any label that are looked at: half of them issues, most suspicious first, and a spread of the rest
 CHUNK = 2048
 
 
@@ -36,11 +38,18 @@ def neighbours(verdict: Verdict, issues: LabelIssues) -> dict[str, np.ndarray]:
             rows = np.flatnonzero(labels[of] == k)
             near[rows] = _nearest(features, of[rows], pools[k])
         found[name] = near
-    return found
+    return found | {"alike": _nearest(features, of, _of_all(listed, len(issues.given)))}
 
 
 def _classes(issues: LabelIssues, of: np.ndarray) -> list[int]:
     return np.union1d(issues.given[of], issues.predicted[of]).tolist()
+
+
+def _of_all(listed: np.ndarray, count: int) -> np.ndarray:
+    """Samples of any label: all, or the most suspicious issues and an even spread of the others."""
+    first = np.sort(listed[: ALL // 2])
+    others = np.setdiff1d(np.arange(count), first)
+    return np.union1d(first, _spread(others, ALL - len(first)))
 
 
 def _surest(rows: np.ndarray, score: np.ndarray) -> np.ndarray:
@@ -50,25 +59,26 @@ def _surest(rows: np.ndarray, score: np.ndarray) -> np.ndarray:
     return rows[score[rows] >= np.median(score[rows])]
 
 
-def _spread(rows: np.ndarray) -> np.ndarray:
-    """At most CANDIDATES of them, evenly spaced."""
-    if len(rows) <= CANDIDATES:
+def _spread(rows: np.ndarray, count: int = CANDIDATES) -> np.ndarray:
+    """At most `count` of them, evenly spaced."""
+    if len(rows) <= count:
         return rows
-    return rows[np.linspace(0, len(rows) - 1, CANDIDATES).astype(np.int64)]
+    return rows[np.linspace(0, len(rows) - 1, count).astype(np.int64)]
 
 
 def _nearest(features: Sequence[Tensor], rows: np.ndarray, pool: np.ndarray) -> np.ndarray:
-    """(len(rows), NEAREST) samples of the pool, nearest first, -1 where it has fewer."""
-    near = np.full((len(rows), NEAREST), -1, np.int32)
-    count = min(NEAREST, len(pool))
+    """(len(rows), NEAREST) samples of the pool, nearest first, -1 where it has fewer. No row is its own neighbour."""
+    near = np.full((len(rows), NEAREST + 1), -1, np.int32)
+    count = min(NEAREST + 1, len(pool))
     if not count:
-        return near
+        return near[:, :NEAREST]
     keys = [_unit(one, pool) for one in features]
     for first in range(0, len(rows), CHUNK):
         some = rows[first : first + CHUNK]
         likeness = sum((_unit(one, some) @ key.T for one, key in zip(features, keys)), torch.zeros((), device=features[0].device))
         near[first : first + CHUNK, :count] = pool[likeness.topk(count, 1).indices.cpu().numpy()]
-    return near
+    last = np.argsort(near == rows[:, None], axis=1, kind="stable")  # itself, where it is there
+    return np.take_along_axis(np.where(near == rows[:, None], -1, near), last, 1)[:, :NEAREST]
 
 
 def _unit(features: Tensor, rows: np.ndarray) -> Tensor:

@@ -103,19 +103,26 @@ def standing(review: Review, name: str) -> dict[str, Any]:
 def detail(review: Review, at: int) -> dict[str, Any]:
     """A row with all that is known of it."""
     table = review.table
-    given, suggested = review.evidence.neighbours(at)
+    given, suggested, alike = review.evidence.neighbours(at)
     return row(review, at) | {
         "reason": table.reasons[at],
         "path": table.paths[at],
         "history": [(epoch, round(value, 4)) for epoch, value in review.evidence.moved(at)],
         "near_given": [_near(review, other) for other in given],
         "near_suggested": [_near(review, other) for other in suggested],
+        "alike": [_near(review, other) for other in alike],
         "decisions": [_opinion(entry) for entry in review.desk.past(table.ids[at], PAST)],
     }
 
 
 def _near(review: Review, at: int) -> dict[str, Any]:
-    return {"id": review.table.ids[at], "label": int(review.table.given[at]), "score": round(float(review.table.score[at]), 4)}
+    table = review.table
+    return {
+        "id": table.ids[at],
+        "label": int(table.given[at]),
+        "score": round(float(table.score[at]), 4),
+        "issue": bool(table.is_issue[at]),
+    }
 
 
 def _opinion(entry: Decision) -> dict[str, Any]:

@@ -28,6 +28,7 @@ class Evidence:
     near_of: np.ndarray  # (M,) samples that have neighbours, rising
     near_given: np.ndarray  # (M, k) clean samples of the given class, nearest first, -1: none
     near_suggested: np.ndarray  # (M, k)
+    near_alike: np.ndarray  # (M, k) samples of any label, nearest first; (0, 0) in older runs
 
     def likeliest(self, row: int) -> list[tuple[int, float]]:
         """(class, share) of the likeliest classes of a row."""
@@ -42,14 +43,15 @@ class Evidence:
             return []
         return list(zip(self.epochs.tolist(), self.history[:, int(self.sample[row])].astype(float).tolist()))
 
-    def neighbours(self, row: int) -> tuple[list[int], list[int]]:
-        """Rows of the nearest clean samples of the given class, and of the suggested one."""
+    def neighbours(self, row: int) -> tuple[list[int], list[int], list[int]]:
+        """Rows of the nearest clean samples of the given class, of the suggested one, and of any label."""
         sample = self.sample[row] if len(self.sample) else -1
         at = int(np.searchsorted(self.near_of, sample))
         if at >= len(self.near_of) or self.near_of[at] != sample:
-            return [], []
-        given, suggested = (self.place[near[at][near[at] >= 0]].tolist() for near in (self.near_given, self.near_suggested))
-        return given, suggested
+            return [], [], []
+        kept = (self.near_given, self.near_suggested, self.near_alike)
+        given, suggested, alike = (self.place[near[at][near[at] >= 0]].tolist() if near.size else [] for near in kept)
+        return given, suggested, alike
 
 
 def arrays_of(file: Path) -> dict[str, np.ndarray]:
@@ -72,7 +74,10 @@ def read_evidence(folder: Path, table: IssueTable, scores: dict[str, np.ndarray]
     history = np.clip(np.nan_to_num(past.mean(1, dtype=np.float32)), 0, 1) if past.size else NONE
     fits = all(name in near for name in ("of", "given", "suggested")) and _neighbours_fit(near, count)
     of, given, suggested = (near[name] for name in ("of", "given", "suggested")) if fits else (np.zeros(0, int), NONE, NONE)
-    return Evidence(sample, place, top, np.clip(np.nan_to_num(share), 0, 1), epochs, history, of, given, suggested)
+    alike = near.get("alike", NONE) if fits else NONE
+    if not (alike.ndim == 2 and len(alike) == len(of) and _within(alike, count, -1)):
+        alike = NONE
+    return Evidence(sample, place, top, np.clip(np.nan_to_num(share), 0, 1), epochs, history, of, given, suggested, alike)
 
 
 def _samples(folder: Path, ids: np.ndarray | None, table: IssueTable) -> np.ndarray:

@@ -43,6 +43,15 @@ function near(title, rows) {
     : h("p", { class: "muted" }, "none kept for this label"));
 }
 
+// Whatever they are labelled: mistakes come in groups. A press lists the sample, wherever it stands.
+function alike(rows) {
+  return h("section", { class: "near alike" }, h("h3", {}, store.pictures ? "Pictures like this one" : "Samples like this one"),
+    h("ul", {}, rows.map((row) => h("li", { class: row.issue ? "issue" : null },
+      h("button", { title: `${row.id}: list it`, onclick: () => tell("look", row.id) }, store.pictures && store.ready
+        ? h("img", { src: api.picture(row.id), alt: row.id, loading: "lazy" }) : h("span", {}, row.id),
+      h("small", {}, `${store.classes[row.label]}${row.issue ? " ?" : ""}`))))));
+}
+
 function decisions(row) {
   if (!row.decisions.length) return null;
   return h("section", { class: "past" }, h("h3", {}, "Decisions"), h("ul", {}, row.decisions.slice().reverse().map((entry) =>
@@ -72,6 +81,7 @@ function body(row, full) {
     classes(row),
     full ? near(`Clean ${store.classes[row.given]}, nearest`, full.near_given) : null,
     full && row.given !== row.suggested ? near(`Clean ${store.classes[row.suggested]}, nearest`, full.near_suggested) : null,
+    full?.alike.length ? alike(full.alike) : null,
     full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "How it was judged during training: probability of being right"), sparkline(full.history),
       h("p", { class: "ends" }, h("span", {}, `after epoch ${full.history[0][0]}: ${percent(full.history[0][1])}`),
         h("span", {}, `after epoch ${full.history.at(-1)[0]}: ${percent(full.history.at(-1)[1])}`))) : null,

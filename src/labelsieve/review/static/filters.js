@@ -85,3 +85,4 @@ function count() {
 
 on("rows list mode", count);
 on("reset", reset);
+on("look", (id) => change({ ...EMPTY, text: id, state: "any", everything: true }));
