@@ -19,8 +19,8 @@ import pytest
 from cli.conftest import TINY, Shell
 from labelsieve.config.presets import PRESETS
 from labelsieve.config.schema import dotted_keys
-from labelsieve.config.sections import own_keys
 from labelsieve.data.sources import FORMS
+from labelsieve.methods.registry import own_keys
 from labelsieve.runs import environment
 from labelsieve.terminal import training
 from labelsieve.train import start

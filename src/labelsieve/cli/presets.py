@@ -44,9 +44,8 @@ def say_keys() -> None:
     from rich.table import Table
 
     from labelsieve.config.schema import Config, dotted_keys, rules_by_key, type_name, value_at
-    from labelsieve.config.sections import own_keys
     from labelsieve.config.setting import rules
-    from labelsieve.methods.registry import METHODS
+    from labelsieve.methods.registry import METHODS, own_keys
     from labelsieve.terminal.console import console
 
     table = Table(box=None, pad_edge=False)

@@ -309,7 +309,7 @@ def _own_hint(key: str) -> Any:
     head, _, name = key.partition(".")
     if not name or head in {one.name for one in fields(Config)}:
         return None
-    from labelsieve.config.sections import own_keys  # the methods are loaded where one of their keys is named, and not before
+    from labelsieve.methods.registry import own_keys  # the methods are loaded where one of their keys is named, and not before
 
     return own_keys().get(key)
 

@@ -8,7 +8,7 @@ from labelsieve.config.presets import rate_of
 from labelsieve.config.schema import Config
 from labelsieve.config.setting import check
 from labelsieve.errors import UsageError, suggest
-from labelsieve.methods.registry import METHODS, method_named
+from labelsieve.methods.registry import method_named
 
 
 def section_of(config: Config) -> Any:
@@ -42,9 +42,3 @@ def cell_settings(name: str, named: str | None, source: str, noise: str) -> dict
     if cell not in cells:
         return {}
     return {"method": name, **cells[cell].settings, **{f"{name}.{key}": value for key, value in cells[cell].own.items()}}
-
-
-def own_keys() -> dict[str, Any]:
-    """Every key of a method's own section, with its type."""
-    having = {name: method for name, method in METHODS.items() if method.own_section}
-    return {f"{name}.{key}": hint for name, method in having.items() for key, hint in get_type_hints(method.Config).items()}

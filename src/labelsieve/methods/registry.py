@@ -5,6 +5,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any, get_type_hints
 
 from labelsieve import methods
 from labelsieve.errors import UsageError, suggest
@@ -55,6 +56,12 @@ def run_method_file(path: Path) -> str:
 def _methods_in(module: ModuleType) -> list[type[Method]]:
     mine = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
     return [each for each in mine if issubclass(each, Method) and "name" in vars(each)]
+
+
+def own_keys() -> dict[str, Any]:
+    """Every key of a method's own section, with its type."""
+    having = {name: method for name, method in METHODS.items() if method.own_section}
+    return {f"{name}.{key}": hint for name, method in having.items() for key, hint in get_type_hints(method.Config).items()}
 
 
 def _ours() -> None:

@@ -53,8 +53,8 @@ def _say(step: Progress) -> None:
 def line(step: Progress) -> str:
     """Epoch, phase, loss, accuracy, share of clean labels, time left."""
     words = said(step.record, step.epoch, step.epochs)
-    left = (step.epochs - step.epoch) * step.seconds
-    words.append(f"{step.seconds:.1f} s" + (f", about {say_duration(left)} left" if left else ""))
+    which = " of the warm-up" if step.warming_up else ""
+    words.append(f"{step.seconds:.1f} s" + (f", about {say_duration(step.left)} left{which}" if step.left else ""))
     return "  ".join(words)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from labelsieve.config.lengths import divides
 from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Method, Verdict
 from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, verdict_now
@@ -24,18 +25,24 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.train.choice import better, tested
 from labelsieve.train.decide import decide, left_open, seen_after_warm_up, with_decision
 from labelsieve.train.measure import Measure
+from labelsieve.train.pace import Pace
 from labelsieve.train.run import Run, keep_answers, keep_model, save, settle
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a caller shows after an epoch. `note` is what should be said once."""
+    """What a caller shows after an epoch. `new_notes` should be said once; `left` are seconds, of the warm-up until it is over.
+
+    How long mixed epochs take is not known before there was one.
+    """
 
     epoch: int
     epochs: int
     record: dict[str, Any]
     seconds: float
     new_notes: tuple[str, ...]
+    left: float = 0.0
+    warming_up: bool = False
 
 
 def each_epoch(
@@ -53,6 +60,7 @@ def each_epoch(
     with run.only_one():
         measure = _measure(run)
         said = {note for record in run.metrics for note in record.get("notes", ())}
+        pace = Pace()
         began = saved_at = clock()
         for epoch in _guarded(_epochs(run), run):
             record = _recorded(run, measure, epoch)
@@ -60,6 +68,7 @@ def each_epoch(
             if run.folder is not None and epoch.verdict is not None and is_first_verdict(run, epoch):
                 write_early_losses(run.folder, epoch.verdict, run.rows.data, run.rows.truth)
             seconds, began = clock() - began, clock()
+            again = pace.without_compilation(seconds)
             _move_on(run, epoch, record, seconds)
             stopping = not run.done and stop()
             _write(run, epoch, stopping or run.done)
@@ -69,7 +78,12 @@ def each_epoch(
                 saved_at = clock()
             notes = tuple(note for note in record.get("notes", ()) if note not in said)
             said.update(notes)
-            yield Progress(run.epoch, run.parts.method.training.epochs, record, seconds, notes)
+            epochs, warmup = run.parts.method.training.epochs, run.config.training.warmup
+            warming_up = divides(run.config) and run.epoch < warmup < epochs
+            left = again * ((warmup if warming_up else epochs) - run.epoch)
+            if run.epoch == warmup and divides(run.config):  # the next epochs are of another kind
+                left = 0.0
+            yield Progress(run.epoch, epochs, record, seconds, notes, left, warming_up)
             if stopping:
                 return
             began = clock()

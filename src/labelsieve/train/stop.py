@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from labelsieve.train.pace import Pace
+
 
 class Stopper:
-    """Says when to stop after the current epoch: the time limit would be overrun by one more like the last, or a signal came."""
+    """Says when to stop after the current epoch: one more like the last would overrun the time limit, or a signal came.
+
+    What the last epoch spent on compilation is not spent again, so it does not count.
+    """
 
     def __init__(self, limit: float | None = None, began: float | None = None) -> None:
         """`began` is when the limit's clock started (`time.monotonic`), if before now: opening data may take minutes."""
@@ -16,10 +21,11 @@ class Stopper:
         self.last = time.monotonic()
         self.began = self.last if began is None else began
         self.signal: int | None = None
+        self.pace = Pace()
 
     def __call__(self) -> bool:
         now = time.monotonic()
-        epoch, self.last = now - self.last, now
+        epoch, self.last = self.pace.without_compilation(now - self.last), now
         return self.signal is not None or (self.limit is not None and now - self.began + epoch > self.limit)
 
     @property
