@@ -83,7 +83,7 @@ def test_a_table_may_be_filled_in_in_part(tmp_path: Path) -> None:
         ("id,label\n", '"action" is missing'),
         ("id,action\na,dorp\n", 'row 1: unknown action "dorp".*did you mean "drop"'),
         ("id,action,label\na,drop,\na,keep,\n", "row 2.*decided otherwise"),
-        (None, "no such file; check the path"),
+        (None, "no such file; name a CSV of decisions"),
     ],
 )
 def test_bad_decisions_are_named(tmp_path: Path, text: str | None, words: str) -> None:
