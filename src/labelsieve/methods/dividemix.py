@@ -95,7 +95,7 @@ class DivideMix(Method):
 
     def phases(self, epoch: int, look: Look) -> Iterator[Phase | Verdict]:
         """Algorithm 1, "CPC based DivideMix"; line numbers are the listing's. Lines 8-9 and 12-15 are CPC's (`cpc.py`)."""
-        if epoch < self.c.warmup:
+        if self.age(epoch) < self.c.warmup:
             for net in self.nets:
                 yield plain_epoch(self, net, epoch, self.c.entropy_penalty)  # line 2
             return
@@ -263,14 +263,22 @@ class DivideMix(Method):
         if len(u) == 0:
             u = torch.arange(len(clean))
         batch = self.training.batch
-        steps = math.ceil(len(x) / batch)
+        steps = self.steps(len(x), len(u))
         generator = self.stream(streams.PLAN, epoch, net)
         labelled = cycled(x, steps * batch, generator).view(steps, batch)
         unlabelled = cycled(u, steps * batch, generator).view(steps, batch)
         partners = torch.stack([torch.randperm(4 * batch, generator=generator) for _ in range(steps)])
         shares = losses.mixing_shares(steps, c.beta, generator)
-        progress = [losses.ramp(epoch + i / steps, c.warmup, c.ramp_epochs) for i in range(steps)]
+        progress = [losses.ramp(self.age(epoch) + i / steps, c.warmup, c.ramp_epochs) for i in range(steps)]
         return EpochPlan(steps, labelled, unlabelled, partners, shares, c.lambda_u * torch.tensor(progress))
+
+    def age(self, epoch: int) -> int:
+        """Epochs since the networks were new."""
+        return epoch
+
+    def steps(self, labelled: int, unlabelled: int) -> int:
+        """Of a mixed epoch: every labelled sample once."""
+        return math.ceil(labelled / self.training.batch)
 
     def state_dict(self) -> dict[str, Tensor]:
         state = {"mixed": torch.tensor(self.has_mixed)}
