@@ -18,6 +18,7 @@ from labelsieve.cli import (
     evaluate,
     export,
     inspect,
+    methods,
     predict,
     presets,
     rank,
@@ -83,6 +84,7 @@ app.command("decisions")(decisions.decisions)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
+app.command("methods")(methods.methods)
 app.command("presets")(presets.presets)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

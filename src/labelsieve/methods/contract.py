@@ -166,6 +166,7 @@ class Cell:
     published: float | None  # the accuracy that they printed, in per cent
     settings: Mapping[str, Any]  # by dotted key
     own: Mapping[str, Any] = field(default_factory=dict)  # of the method's own section, by name
+    ours: float | None = None  # what it came to here at full length, last epoch; None: not run
 
 
 class Look(Protocol):
@@ -187,6 +188,8 @@ class Method:
     name: ClassVar[str]
     Config: ClassVar[type]
     cells: ClassVar[Mapping[str, Cell]] = {}  # by the preset's name
+    networks: ClassVar[int] = 1
+    costs: ClassVar[str] = "1 view trained on"  # of each sample in an epoch, all networks together
     takes_vectors: ClassVar[bool] = True
     cleaners: ClassVar[tuple[str, ...]] = ()  # among which the setting `cleaner` chooses, the first by default; none: it has none
     own_section: ClassVar[bool] = True  # its settings are a section of config.yaml that bears its name

@@ -8,14 +8,14 @@ PAPER.md lists the rulings where the paper leaves something open.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from labelsieve.config.setting import setting
 from labelsieve.methods.augdmix import AugDMix
-from labelsieve.methods.contract import Look, Make, together
+from labelsieve.methods.contract import Cell, Look, Make, together
 from labelsieve.methods.dividemix import PEERS, Judged
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import streams
@@ -32,6 +32,17 @@ TEN = 10  # classes of the sets that the label score was chosen on
 
 class Cpc(AugDMix):
     name = "cpc"
+    cells: ClassVar[Mapping[str, Cell]] = {  # the presets themselves are its settings
+        "cifar10-sym20": Cell(96.50, {}),
+        "cifar10-sym50": Cell(95.64, {}),
+        "cifar10-sym80": Cell(94.78, {}),
+        "cifar10-sym90": Cell(92.55, {}),
+        "cifar10-asym40": Cell(94.73, {}),
+        "cifar100-sym20": Cell(80.22, {}),
+        "cifar100-sym50": Cell(79.31, {}),
+        "cifar100-sym80": Cell(69.56, {}),
+        "cifar100-sym90": Cell(54.60, {}, ours=47.71),
+    }
     cleaners = ("cpc-awr", *(name for name in CLEANERS if name != "cpc-awr"))
     mixes_little = True
     heads_judge = True

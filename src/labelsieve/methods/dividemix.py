@@ -55,6 +55,8 @@ class Division:
 
 class DivideMix(Method):
     name = "dividemix"
+    networks = 2
+    costs = "8 views trained on for each clean label"
     own_section = False  # training.* and cleaning.*
     cleaners: ClassVar[tuple[str, ...]] = MIXTURES
     settles = True

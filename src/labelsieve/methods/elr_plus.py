@@ -26,6 +26,8 @@ MANY = 100  # classes from which on mixed labels are weighed by the memory, as t
 
 class ElrPlus(Method):
     name = "elr+"
+    networks = 2
+    costs = "2 views trained on, 2 looked at"
 
     @dataclass(frozen=True)
     class Config:

@@ -24,6 +24,7 @@ LEAST = 1e-7  # shares below it count as it, so that logarithms stay finite
 
 class Gjs(Method):
     name = "gjs"
+    costs = "2 views trained on"
     varies = True
 
     @dataclass(frozen=True)

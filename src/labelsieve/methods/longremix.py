@@ -60,6 +60,7 @@ class LongReMix(DivideMix):
     """
 
     name = "longremix"
+    costs = "8 views trained on for each clean label, then for every label"
     cells: ClassVar[Mapping[str, Cell]] = {
         "cifar10-sym20": cell(96.2, 10, 0.0),
         "cifar10-sym50": cell(95.0, 10, 25.0),

@@ -68,6 +68,7 @@ class Ssr(Method):
     """
 
     name = "ssr"
+    costs = "2 views trained on, 3 looked at"
     cells = cifar((96.3, 95.7, 95.2, 94.6, 95.1, 79.0, 75.9, 69.5, 61.8), SURE)
     varies = True
 
@@ -180,6 +181,7 @@ class SsrPlus(Ssr):
     """With feature consistency: from a sample's strong view, a head predicts the features of its weak view."""
 
     name = "ssr+"
+    costs = "3 views trained on, 2 looked at"
     cells = cifar((96.7, 96.1, 95.6, 95.2, 95.5, 79.7, 77.2, 71.9, 66.6), SURE)
 
     @dataclass(frozen=True)

@@ -1,0 +1,44 @@
+"""`labelsieve methods` says what is so, and README's table is the registry's."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Shell
+from labelsieve.config.setting import rules
+from labelsieve.methods.registry import METHODS
+
+README = Path(__file__).parents[2] / "README.md"
+COLUMNS = [f"cifar10-{noise}" for noise in ("sym20", "sym50", "sym80", "sym90", "asym40")]
+COLUMNS += [f"cifar100-sym{rate}" for rate in (20, 50, 80, 90)]
+
+
+def test_methods_are_listed_with_what_they_cost(shell: Shell) -> None:
+    listed = shell("methods")
+    assert listed.code == 0 and all(name in listed.out for name in METHODS)
+    assert "not run" in listed.out and "47.71" in listed.out
+
+
+@pytest.mark.parametrize("name", ["ssr+", "cpc"])
+def test_one_is_shown_with_its_settings_and_cells(shell: Shell, name: str) -> None:
+    shown = shell("methods", name)
+    assert shown.code == 0 and "cifar100-sym90" in shown.out and "not run" in shown.out
+    if METHODS[name].own_section:
+        assert all(f"{name}.{key}" in shown.out for key, _ in rules(METHODS[name].Config))
+
+
+def test_an_unknown_one_is_an_error_that_names_the_nearest(shell: Shell) -> None:
+    assert shell("methods", "srs").code == 2
+    assert 'did you mean "ssr"' in shell("methods", "srs").err
+
+
+def numbers(published: float | None, ours: float | None) -> str:
+    return f"{published:.1f}" + (f" / {ours:.1f}" if ours is not None else "")
+
+
+def test_readmes_table_is_the_registrys() -> None:
+    rows = re.findall(r"^\| `([a-z+]+)` \| (.*) \|$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    table = {name: cells.split(" | ") for name, cells in rows if name in METHODS}
+    having = {name: method.cells for name, method in METHODS.items() if method.cells}
+    assert table == {name: [numbers(cells[c].published, cells[c].ours) for c in COLUMNS] for name, cells in having.items()}
