@@ -90,7 +90,7 @@ def measure(
     parts = parts_for(config, rows)
     clock = Clock(parts.engine.device)
     method, training = dividing(parts), parts.method.training
-    shape = {"samples": len(rows.data), "labelled": labelled, "batch": training.batch}
+    shape = {"samples": len(rows.data), "labelled": labelled, "batch": training.batch, "method": method.name}
     result = Bench(device_words(parts), shape | {"network": config.network, "picture": list(rows.data.shape)})
     _first_step(parts)
     clock.once(lambda: None)
@@ -118,7 +118,7 @@ def measure(
     if parts.engine.device.type == "cuda":
         result.peak_gib = torch.cuda.max_memory_allocated(parts.engine.device) / 2**30
         result.held_gib = torch.cuda.max_memory_reserved(parts.engine.device) / 2**30
-    say(f"CPC epoch: {result.epoch_s:.3f} s, engine_fraction {result.engine_fraction:.3f}")
+    say(f"{method.name} epoch: {result.epoch_s:.3f} s, engine_fraction {result.engine_fraction:.3f}")
     return result
 
 

@@ -26,6 +26,7 @@ def bench(
     network: Annotated[str | None, typer.Option(help="Default: preact-resnet18 on CUDA, small on a CPU.")] = None,
     samples: Annotated[int | None, typer.Option(min=2, help="Training pictures; default 50,000 on CUDA, 2,000 on a CPU.")] = None,
     classes: Annotated[int | None, typer.Option(min=2, help="How many classes; default 10, with --profile 14.")] = None,
+    method: Annotated[str, typer.Option(help="Whose epoch is timed; `labelsieve methods` lists them.")] = "cpc",
     profile: Annotated[
         str | None,
         typer.Option(
@@ -40,24 +41,32 @@ def bench(
     if profile is not None:
         say_profile(profile, device, network, samples, classes or 14, settings, json_file)
         return
+    from labelsieve.benchmark.any_method import measure_method
     from labelsieve.benchmark.speed import made_rows, measure
     from labelsieve.config.fitting import fitted
     from labelsieve.config.presets import cifar10_sym
     from labelsieve.config.resolve import parse_settings
     from labelsieve.config.schema import Config, override
-    from labelsieve.config.validate import validate, validate_for
+    from labelsieve.config.sections import cell_settings
+    from labelsieve.config.validate import cleaner_of, validate, validate_for
     from labelsieve.engine.device import choose_device
+    from labelsieve.methods.dividemix import DivideMix
+    from labelsieve.methods.registry import method_named
     from labelsieve.terminal.console import console
 
     cuda = choose_device(device).type == "cuda"
     count = samples or (50_000 if cuda else 2_000)
     chosen = {"device": device, "network": network or ("preact-resnet18" if cuda else "small"), "data.source": "made pictures"}
-    config = override(Config(), cifar10_sym(0.5) | chosen | parse_settings(settings or ()))
+    cell = cifar10_sym(0.5) | {"method": method, "cleaner": cleaner_of(method)} | cell_settings(method, "cifar10-sym50", "", "")
+    config = override(Config(), cell | chosen | parse_settings(settings or ()))
     validate(config)
     rows = made_rows(count, classes or 10, (3, 32, 32))
     config, _ = fitted(config, rows.data.shape, count, cuda)
     validate_for(config, rows.data)
-    result = measure(config, rows, count // 2, console.print, began=began)
+    if issubclass(method_named(config.method), DivideMix):
+        result = measure(config, rows, count // 2, console.print, began=began)
+    else:
+        result = measure_method(config, rows, console.print, began=began)
     say_speed(result)
     write_json(json_file, asdict(result) | made_with(config))
 
@@ -73,6 +82,12 @@ def made_with(config: "Config") -> dict[str, Any]:
     return {"environment": environment(device), "engine": asdict(speed) | {"deterministic": engine.deterministic}}
 
 
+def _epoch_words(shape: Mapping[str, Any]) -> str:
+    if "labelled" in shape:
+        return f"{shape['method']} epoch, |X| = {shape['labelled']:,} of {shape['samples']:,}"
+    return f"{shape['method']} epoch, {shape['trained']:,} pictures trained on, {shape['looked']:,} looked at"
+
+
 def say_speed(result: "Bench") -> None:
     from labelsieve.terminal.console import console
 
@@ -81,7 +96,7 @@ def say_speed(result: "Bench") -> None:
         "ceiling: images/s trained (4 batches)": f"{result.ceiling['trained']:,.0f}",
         "ceiling: images/s inferred (6 batches)": f"{result.ceiling['inferred']:,.0f}",
         **{name: f"{seconds:.3f} s" for name, seconds in result.parts_s.items()},
-        f"CPC epoch, |X| = {shape['labelled']:,} of {shape['samples']:,}": f"{result.epoch_s:.3f} s",
+        _epoch_words(shape): f"{result.epoch_s:.3f} s",
         "engine_fraction": f"{result.engine_fraction:.3f}",
         "first step after the command": f"{result.startup_s:.1f} s",
     }

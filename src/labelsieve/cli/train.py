@@ -36,7 +36,7 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to create; it must not exist.")] = None,
     preset: Annotated[str | None, typer.Option(help="A named group of settings; see `labelsieve presets`.")] = None,
-    method: Annotated[str | None, typer.Option(help="ce, dividemix, augdmix, cpc, gjs or elr+.")] = None,
+    method: Annotated[str | None, typer.Option(help="Which method; `labelsieve methods` lists them. Default: cpc.")] = None,
     method_file: MethodFile = None,
     cleaner: Annotated[str | None, typer.Option(help="gmm-agn, gmm-awr, cpc-agn, cpc-awr or contrastive.")] = None,
     noise: Annotated[
