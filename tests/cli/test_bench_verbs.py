@@ -15,7 +15,8 @@ def test_figures_are_shown_and_written(shell: Shell, tmp_path: Path) -> None:
     answer = shell("bench", *SMALL, "--json", tmp_path / "bench.json")
     assert answer.code == 0, answer.err
     found = json.loads((tmp_path / "bench.json").read_text())
-    assert found["shape"] == {"samples": 40, "labelled": 20, "batch": 8, "network": "small", "picture": [3, 32, 32]}
+    shape = {"samples": 40, "labelled": 20, "batch": 8, "method": "cpc", "network": "small", "picture": [3, 32, 32]}
+    assert found["shape"] == shape
     assert len(found["parts_s"]) == 6 and min(found["parts_s"].values()) > 0
     assert found["startup_s"] > 0 and found["epoch_s"] > 0
     # 3 steps of 4 batches trained and 6 inferred, and a pass over all, for each of two networks.
@@ -23,6 +24,14 @@ def test_figures_are_shown_and_written(shell: Shell, tmp_path: Path) -> None:
     assert found["engine_fraction"] == pytest.approx(ideal / found["epoch_s"])
     assert f"{found['engine_fraction']:.3f}" in answer.out and "first step after the command" in answer.out
     assert found["peak_gib"] is None and found["held_gib"] is None and "device memory" not in answer.out
+
+
+def test_any_method_has_figures(shell: Shell, tmp_path: Path) -> None:
+    answer = shell("bench", *SMALL, "--method", "ssr+", "--json", tmp_path / "bench.json")
+    assert answer.code == 0, answer.err
+    shape = json.loads((tmp_path / "bench.json").read_text())["shape"]
+    assert (shape["method"], shape["trained"], shape["looked"]) == ("ssr+", 120, 80)
+    assert "ssr+ epoch, 120 pictures trained on, 80 looked at" in answer.out
 
 
 def test_what_is_not_trained_is_not_counted(shell: Shell, tmp_path: Path) -> None:
