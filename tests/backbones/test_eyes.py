@@ -114,8 +114,9 @@ def test_train_says_it_in_one_line_and_writes_it_down(shell: Shell, timm: Module
     plain = shell("train", root, *quick, "--size", "8", "--out", tmp_path / "plain")
     assert plain.code == 0 and plain.out.startswith("features: none, trained from scratch: no weights")
     assert RunFolder.open(tmp_path / "plain").read_config().features.use == "none"
-    planned = shell("train", root, "--backbone", TINY, "--weights", weights, "--size", "32", "--dry-run", "--device", "cpu")
-    assert planned.code == 0 and planned.out.startswith("# features: frozen, of test_efficientnet: as you asked")
+    said = ("--backbone", TINY, "--weights", weights, "--size", "32")
+    planned = shell("train", root, *said, "--dry-run", "--verbose", "--device", "cpu")
+    assert planned.code == 0 and planned.out.startswith("features: frozen, of test_efficientnet: as you asked")
     assert "network: mlp" in planned.out and "20 pictures" in planned.out
     later = shell("train", "--decisions", tmp_path / "plain", "--backbone", TINY, "--out", tmp_path / "next")
     assert later.code == 2 and "as the reviewed run did" in later.err
@@ -134,7 +135,7 @@ def test_inspect_says_what_train_would_do(
 def test_what_features_do_not_heed_is_noted(shell: Shell, timm: ModuleType, weights: Path, tmp_path: Path) -> None:
     words = ("train", folder(tmp_path / "data"), "--backbone", TINY, "--weights", weights, "--size", "32", "--dry-run")
     assert "pictures.mirror: features are frozen" in shell(*words, "--no-mirror", "--device", "cpu").out
-    assert "features are frozen" not in shell(*words, "--device", "cpu").out.replace("# features: frozen", "")
+    assert "features are frozen" not in shell(*words, "--device", "cpu").out.replace("features: frozen", "")
 
 
 def test_the_backbone_itself_can_be_trained_further(shell: Shell, timm: ModuleType, tmp_path: Path) -> None:

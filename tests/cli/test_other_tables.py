@@ -124,14 +124,14 @@ def test_a_corrected_table_in_another_folder_says_how_it_is_read(tmp_path: Path,
     same = shell("apply", run, "--out", tmp_path / "new folder" / f"same.{kind}", "--decisions", kept(tmp_path, run))
     assert same.code == 0, same.err
     found = read_by(shell, same.out)
-    assert found.code == 0 and "# data: 18 pictures" in found.out, found.err
+    assert found.code == 0 and "data: 18 pictures" in found.out, found.err
     plain = shell("apply", run, "--out", tmp_path / "plain" / "all.csv", "--decisions", kept(tmp_path, run))
     assert plain.code == 0, plain.err
     if kind == "csv":
         return
     header, first = (tmp_path / "plain" / "all.csv").read_text().splitlines()[:2]
     assert header == "id,path,label" and first.startswith("cat/0.png,cat/0.png,")
-    assert "# data: 18 pictures" in read_by(shell, plain.out).out
+    assert "data: 18 pictures" in read_by(shell, plain.out).out
     above = shell("apply", run, "--out", tmp_path / "above.csv", "--decisions", kept(tmp_path, run))
     assert above.code == 0 and shell("inspect", tmp_path / "above.csv").code == 0
 

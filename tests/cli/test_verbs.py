@@ -177,16 +177,17 @@ def test_a_dry_run_makes_nothing(tmp_path: Path, shell: Shell, source: str, fini
     before = sorted(tmp_path.rglob("*"))
     answer = shell("train", source, "--out", tmp_path / "run", "--dry-run", *TINY)
     assert answer.code == 0 and sorted(tmp_path.rglob("*")) == before
-    settings, _, plan = answer.out.partition("# data:")
-    assert settings == (finished / "config.yaml").read_text()
-    assert "48 pictures" in plan and "1 epochs of warm-up" in plan and "would be made" in plan
+    plan, _, settings = shell("train", source, "--dry-run", "--verbose", *TINY).out.partition("\n\n")
+    assert settings == (finished / "config.yaml").read_text() and plan.startswith("data: 48 pictures")
+    plan = answer.out
+    assert "version: 1" not in plan and "48 pictures" in plan and "1 epochs of warm-up" in plan and "would be made" in plan
     assert "exists already" in shell("train", source, "--out", finished, "--dry-run", *TINY).out
 
 
 def test_a_setting_that_the_cleaner_does_not_read_is_told(tmp_path: Path, shell: Shell, source: str) -> None:
     said = ("--cleaner", "gmm-agn", "--set", "passes=3")
     planned = shell("train", source, "--dry-run", *TINY, *said)
-    note = next(line for line in planned.out.splitlines() if line.startswith("# note: cleaning."))
+    note = next(line for line in planned.out.splitlines() if line.startswith("note: cleaning."))
     assert "cleaning.passes: the cleaner gmm-agn does not read that" in note
     assert "does not read" not in shell("train", source, "--dry-run", *TINY, "--set", "passes=3").out
     for preset, unread in (("digits+gmm-agn+tau0.7", True), ("digits+tau0.7", False)):

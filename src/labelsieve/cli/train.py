@@ -103,6 +103,7 @@ def train(
         bool, typer.Option("--deterministic", help="On a GPU, use only kernels that repeat bit for bit; slower.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="With --dry-run: show every setting, too.")] = False,
 ) -> None:
     """Train on DATA and find its wrong labels."""
     began = time.monotonic()
@@ -141,18 +142,20 @@ def train(
     looks = {"use": features, "backbone": backbone, "weights": weights, "offline": offline or None}
     options |= {f"features.{name}": value for name, value in looks.items()}
     if decisions is None and data is not None:
-        options |= _eyes(data, options, said.settings, preset is not None, "# " if dry_run else "")
+        options |= _eyes(data, options, said.settings, preset is not None)
     elif any(value is not None for value in looks.values()):
         raise UsageError("a next round looks at pictures as the reviewed run did; leave out --features, --backbone and --weights")
+    if verbose and not dry_run:
+        raise UsageError("--verbose is for --dry-run; a run keeps every setting in its config.yaml")
     config = config_for(data, decisions, preset, options, said.settings)
     told = parse_settings(said.settings).keys() | {key for key in ("pictures.mirror",) if said.options.get(key) is not None}
     made = spoils_own(preset, config.data.source, told | ({"data.noise"} if noise else set())) if preset else ""
     for note in filter(None, (unheeded(config, told | (crossed_keys(preset) if preset else set())), made)):
-        console.print(f"{'# ' if dry_run else ''}note: {note}", style="yellow")
+        console.print(f"note: {note}", style="yellow")
     if dry_run:
         from labelsieve.cli.dry_run import say_plan
 
-        say_plan(config, out)
+        say_plan(config, out, verbose)
         return
     if out is None:
         raise UsageError("no run folder is named; add --out RUN")
@@ -160,7 +163,7 @@ def train(
     show_training(opened(out, config, resume), seconds, began)
 
 
-def _eyes(data: str, options: dict[str, Any], settings: list[str], preset: bool, lead: str) -> dict[str, Any]:
+def _eyes(data: str, options: dict[str, Any], settings: list[str], preset: bool) -> dict[str, Any]:
     """How the pictures are looked at, and why, in a line."""
     from labelsieve.config.resolve import given_by, source_of
     from labelsieve.config.schema import Config
@@ -170,7 +173,7 @@ def _eyes(data: str, options: dict[str, Any], settings: list[str], preset: bool,
     given = given_by(options, settings)
     found = eyes_for(source_of(data, Config(), given), given, preset)
     if found.why:
-        console.print(f"{lead}{found.why}")
+        console.print(found.why)
     return dict(found.settings)
 
 

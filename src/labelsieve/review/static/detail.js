@@ -75,7 +75,7 @@ function body(row, full) {
     h("p", { class: "state", "data-state": row.conflict ? "conflict" : row.state }, row.conflict ? "conflict" :
       `${SIGNS[row.state]} ${WORDS[row.state]}${row.state === "relabel" ? ` as ${row.label}` : ""}`, row.waiting ? h("em", {}, " saving") : null),
     conflict({ ...full, ...row }),
-    bar("given", store.classes[row.given], row.score, "given, chance to be right"),
+    bar("given", store.classes[row.given], row.score, "given label, its score"),
     bar("suggested", store.classes[row.suggested], row.confidence, "suggested, share of the networks"),
     h("p", { class: "reason" }, full?.reason ?? ""),
     classes(row),
