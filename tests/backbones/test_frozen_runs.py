@@ -105,8 +105,17 @@ def test_an_exported_model_has_the_backbone_in_it(done: Path, tmp_path: Path) ->
     ]
 
 
-def test_report_and_review_show_the_pictures(done: Path, tmp_path: Path) -> None:
-    found, remark = run_report(done / "run")
+def test_report_and_review_show_the_pictures(weights: Path, tmp_path: Path) -> None:
+    """Red and blue pictures, two of them in the other's folder: these are listed, and shown as they are."""
+    for label, name in enumerate(("red", "blue")):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for k in range(20):
+            seen = np.asarray(photo(1000 * label + k)) // 3
+            seen[..., 0 if (k == 0) == bool(label) else 2] += 170
+            Image.fromarray(seen).save(tmp_path / "data" / name / f"{k:03d}.png")
+    for _ in each_epoch(start(tmp_path / "run", config_for(tmp_path / "data", weights))):
+        pass
+    found, remark = run_report(tmp_path / "run")
     seen = [suspect for corner in found.corners for suspect in corner.suspects]
     assert not remark and seen and all(suspect.image.ndim == 3 for suspect in seen)
 

@@ -109,7 +109,7 @@ def test_changes_say_old_new_and_why(tmp_path: Path, run: Path) -> None:
     assert set(rows) == {"ant/0.png", "bee/1.png", f"{ODD}/0.png", "cat/2.png"}
     assert (rows["bee/1.png"]["old"], rows["bee/1.png"]["new"], rows["bee/1.png"]["action"]) == ("bee", ODD, "relabel")
     assert (rows["cat/2.png"]["new"], rows["cat/2.png"]["action"]) == ("", "drop")
-    assert "Looks like" in rows["ant/0.png"]["why"] and "Like none" in rows["cat/2.png"]["why"]
+    assert "Looks like" in rows["ant/0.png"]["why"] and "Looks like none" in rows["cat/2.png"]["why"]
 
 
 def test_the_new_folder_can_be_trained_on(tmp_path: Path, run: Path) -> None:

@@ -32,7 +32,7 @@ def test_a_limit_bounds_the_list_and_is_told(tmp_path: Path, monkeypatch: pytest
 
     (tmp_path / "free").mkdir()
     free = read_findings(RunFolder.open(finished(tmp_path / "free")))
-    monkeypatch.setattr("labelsieve.train.loop.flag_limit", limit)
+    monkeypatch.setattr("labelsieve.train.build.flag_limit", limit)
     (tmp_path / "bound").mkdir()
     path = finished(tmp_path / "bound")
     bound = read_findings(RunFolder.open(path))
@@ -51,7 +51,7 @@ def test_of_few_labels_the_interval_reaches_down_to_what_neighbours_say(tmp_path
 
     found = {}
     for least in (None, 0.01):
-        monkeypatch.setattr("labelsieve.train.loop.least_wrong", lambda seen, least=least: least)
+        monkeypatch.setattr("labelsieve.train.build.least_wrong", lambda seen, least=least: least)
         (tmp_path / str(least)).mkdir()
         found[least] = read_findings(RunFolder.open(finished(tmp_path / str(least))))
     more, fewer = found[None].chances.opinions, found[0.01].chances.opinions
@@ -66,7 +66,7 @@ def test_the_classifier_is_bound_by_the_same_limit(monkeypatch: pytest.MonkeyPat
     given = np.where(np.arange(120) < 24, 1 - truth, truth)
     samples = 3 * np.eye(2)[truth] + rng.normal(size=(120, 2))
     free = NoisyLabelClassifier(epochs=6, random_state=0).fit(samples, given)
-    monkeypatch.setattr("labelsieve.api.classifier.flag_limit", limit)
+    monkeypatch.setattr("labelsieve.train.build.Parts.limit", lambda self, seen: limit(seen))
     bound = NoisyLabelClassifier(epochs=6, random_state=0).fit(samples, given)
     assert free.issues_.is_label_issue.sum() > bound.issues_.is_label_issue.sum() == 6
     assert (free.clean_probability_ == bound.clean_probability_).all()

@@ -6,6 +6,7 @@ The constructor stores, `fit` computes. `label_issues_` and `clean_probability_`
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +26,7 @@ from labelsieve.api.looking import seen_through
 from labelsieve.api.named_files import LOAD_PICTURES, check_no_names
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.api.stacked import stacked
-from labelsieve.api.taken_up import run_in
+from labelsieve.api.taken_up import run_in, seed_in
 from labelsieve.api.verbose import shown
 from labelsieve.config.presets import Settings, own, vectors
 from labelsieve.config.schema import Config, full_key, override
@@ -197,13 +198,15 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _train(self, rows: Rows, ids: NDArray[Any], network: str | None) -> None:
         try:
-            config, _ = settled(self._config(rows, network), rows)
+            config = self._config(rows, network)
+            begun = seed_in(Path(self.run_dir)) if self.run_dir is not None and self.random_state is None else None
+            config, _ = settled(config if begun is None else replace(config, seed=begun), rows)
         except ToolError as error:
             raise BadInput(str(error)) from None
         if self.run_dir is None:
             run = start(None, config, rows=rows)
         else:
-            run = run_in(Path(self.run_dir), config, rows, any_seed=self.random_state is None)
+            run = run_in(Path(self.run_dir), config, rows)
         verdict, method, held = self._trained(run), run.parts.method, run.parts.held
         facts = model_facts(config, method, rows.collection)
         self.model_: Model = built(facts, model_tensors(method), choose_device(str(self.device)))

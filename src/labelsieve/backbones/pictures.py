@@ -87,11 +87,14 @@ class FilePictures:
                 new.write(bytes(block))  # a full disk is told now
                 new.truncate(slots * block)
         try:
-            with file.open("rb") as stream:
+            # Unbuffered: other processes write here meanwhile, and a buffer would hold what was there before.
+            with file.open("rb", buffering=0) as stream:
                 for k, answers in run_tasks(-(-len(rows) // size), make, workers):
                     some, slot = rows[k * size : (k + 1) * size], taken.pop(k)
                     stream.seek(slot * block)
-                    seen = np.frombuffer(bytearray(stream.read(len(some) * block // size)), np.uint8)
+                    seen = np.empty(len(some) * block // size, np.uint8)
+                    if stream.readinto(seen.data) != len(seen):
+                        raise ToolError(f"{file}: it was cut short while pictures were decoded into it; run the command again")
                     free.put(slot)
                     reasons = {place: why for place, why in enumerate(answers) if why is not None}
                     yield Block(some, torch.from_numpy(seen).view(len(some), 3, frame.height, frame.width), reasons)

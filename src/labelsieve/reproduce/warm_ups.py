@@ -1,7 +1,7 @@
 """Warm-ups that runs of a sweep share: what differs only in what happens afterwards starts where a sibling's warm-up ended.
 
-In the warm-up no cleaner has a say, so the state after it is the same for all of them, bit for bit on a CPU. It is kept
-in SWEEP/warm-ups until nobody needs it.
+In the warm-up no cleaner has a say, so the state after it is the same for all methods that have one, bit for bit on a CPU. It is
+kept in SWEEP/warm-ups until nobody needs it.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from labelsieve.config.schema import CleaningConfig, Config, OutputConfig, to_yaml
 from labelsieve.errors import ToolError
+from labelsieve.methods.registry import method_named
 from labelsieve.reproduce.tasks import Task
 from labelsieve.runs import checkpoint
 from labelsieve.runs.held import held
@@ -26,7 +27,7 @@ def warm_up_key(config: Config) -> str:
     data = replace(config.data, source=config.data.source.partition(":")[0])
     alike = replace(
         config,
-        method="",
+        method="" if method_named(config.method).warms_up else config.method,  # others are on their own from the first step
         cleaner="",
         cleaning=CleaningConfig(),
         output=replace(OutputConfig(), model=config.output.model),
