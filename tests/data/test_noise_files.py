@@ -66,6 +66,16 @@ def test_a_file_that_is_not_there_is_named(spec: str, tmp_path: Path) -> None:
         inject(spec.format(tmp_path), LABELS, K, 0)
 
 
+def test_one_of_several_arrays_is_named_by_its_key(tmp_path: Path) -> None:
+    """As shared noise comes: one file for each data set, one array for each rate."""
+    wanted = (LABELS + 1) % K
+    path = put(tmp_path / "shared.npz", {"sym20": LABELS.numpy(), "asym40": wanted.numpy()})
+    assert torch.equal(inject(f"file:{path}:asym40", LABELS, K, 0).labels, wanted)
+    for spec in (f"file:{path}", f"file:{path}:sym30"):
+        with pytest.raises(ToolError, match=r"has no key .* \(but sym20, asym40\); name one of them: file:.*shared.npz:KEY"):
+            inject(spec, LABELS, K, 0)
+
+
 def test_a_rounding_error_in_a_row_is_borne(tmp_path: Path) -> None:
     path = put(tmp_path / "m.json", [[0.3333333, 0.3333333, 0.3333333], [0, 1, 0], [0, 0, 1]])
     assert set(inject(f"matrix:{path}", LABELS, K, 0).labels.tolist()) == {0, 1, 2}

@@ -121,7 +121,11 @@ def _matrix(argument: str, given: Given) -> IntArray:
 
 
 def _from_file(argument: str, given: Given) -> IntArray:
-    found: IntArray = read_labels(_file("file", argument), torch.from_numpy(given.labels), given.classes).numpy()
+    place, key = _file("file", argument), "labels"
+    if not place.exists() and ".npz:" in argument:
+        name, _, key = argument.rpartition(":")
+        place = _file("file", name)
+    found: IntArray = read_labels(place, torch.from_numpy(given.labels), given.classes, key).numpy()
     return found
 
 
@@ -182,4 +186,14 @@ NOISES: dict[str, Callable[[str, Given], IntArray]] = {
     "file": _from_file,
     "cifar-n": _human,
 }
-FORMS = ("none", "sym:RATE", "sym-other:RATE", "asym:RATE", "pair:RATE", "confuse:RATE", "matrix:FILE", "file:FILE", HUMAN_FORM)
+FORMS = (
+    "none",
+    "sym:RATE",
+    "sym-other:RATE",
+    "asym:RATE",
+    "pair:RATE",
+    "confuse:RATE",
+    "matrix:FILE",
+    "file:FILE[:KEY]",
+    HUMAN_FORM,
+)

@@ -85,8 +85,8 @@ def made_as(spec: str) -> str:
     return spec
 
 
-def read_labels(path: Path, original: Tensor, classes: int) -> Tensor:
-    """Labels (N,) of a noise file, .npy, .npz with `labels`, or JSON list, checked to fit `original` (N,)."""
+def read_labels(path: Path, original: Tensor, classes: int, key: str = "labels") -> Tensor:
+    """Labels (N,) of a noise file, .npy, .npz with an array called `key`, or JSON list, checked to fit `original` (N,)."""
     arrays: dict[str, Array] = {}
     if path.suffix == ".json" or _begins_as_list(path):
         found = _json_labels(path)
@@ -94,9 +94,10 @@ def read_labels(path: Path, original: Tensor, classes: int) -> Tensor:
         found = read_npy(path)
     else:
         arrays = read_npz(path)
-        if "labels" not in arrays:
-            raise ToolError(f'{path}: it has no key "labels" (but {", ".join(arrays) or "nothing"}); add it')
-        found = arrays["labels"]
+        if key not in arrays:
+            remedy = f"name one of them: file:{path}:KEY" if arrays else "it is empty"
+            raise ToolError(f'{path}: it has no key "{key}" (but {", ".join(arrays) or "nothing"}); {remedy}')
+        found = arrays[key]
     labels = _whole(found, path)
     if "sha256" in arrays:
         _check_hash(arrays, "sha256", label_hash(labels), "its own labels", path)
