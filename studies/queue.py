@@ -1,8 +1,8 @@
-"""Runs that wait for a GPU: takes the next cell of studies/queue.md, trains it for the minutes at hand, and writes down how far it is.
+"""Runs that wait for a GPU: trains the next cell of studies/queue.md for the minutes at hand, and writes down how far it is.
 
 `python -m studies.queue` shows the queue. `python -m studies.queue --minutes 25 --data cifar10=PATH --data cifar100=PATH --noise
-FOLDER --keep RUNS` starts or resumes the first cell that is not done, in RUNS/CELL, and stops in time with a slim checkpoint. Copy
-RUNS/CELL/config.yaml, metrics.jsonl and slim/ away, and back before you go on elsewhere. Commit queue.md afterwards.
+FOLDER --keep RUNS` starts or resumes the first cell that is not done, in RUNS/CELL, and stops in time with a slim checkpoint.
+Copy RUNS/CELL/config.yaml, metrics.jsonl and slim/ away, and back before you resume elsewhere. Commit queue.md afterwards.
 """
 
 import subprocess
