@@ -1,6 +1,7 @@
 """The log: nothing that was acknowledged is lost, nothing is there twice, whatever happens to the writers and the disk."""
 
 import errno
+import gc
 import json
 import os
 import random
@@ -230,17 +231,24 @@ def test_a_long_log_takes_time_and_memory_by_its_length(
     tmp_path: Path, entry: Callable[[int], tuple[str, str, int | None]]
 ) -> None:
     def seconds(count: int) -> float:
-        folder = tmp_path / str(count)
+        """Of the processor, the least of three, and no time in which all objects of the test process are searched for garbage."""
+        folder, took = tmp_path / str(count), list[float]()
         long_log(folder, map(entry, range(count)))
-        began = time.process_time()
-        log = DecisionLog(folder)
-        index = log.catch_up()
-        assert len(index) == count
-        for sample in range(len(index.newest)):
-            assert index.now(sample) == index.then(sample, count)
-        return time.process_time() - began
+        for _ in range(3):
+            gc.collect()
+            gc.disable()
+            try:
+                began = time.process_time()
+                index = DecisionLog(folder).catch_up()
+                assert len(index) == count
+                for sample in range(len(index.newest)):
+                    assert index.now(sample) == index.then(sample, count)
+                took.append(time.process_time() - began)
+            finally:
+                gc.enable()
+        return min(took)
 
-    assert seconds(40_000) < 8 * seconds(10_000)  # quadratic: 16 times
+    assert seconds(40_000) < 10 * seconds(10_000)  # in proportion: 4 times, quadratic: 16 times
     tracemalloc.start()
     try:
         log = DecisionLog(tmp_path / "40000")
