@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
-from labelsieve.benchmark.known import right_labels
+from labelsieve.benchmark.against_cleanlab import right_labels
 from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError
 from labelsieve.methods.cpc import Cpc

@@ -19,7 +19,7 @@ import typer
 from rich.table import Column, Table
 
 from labelsieve import run_files
-from labelsieve.benchmark.known import check_some_wrong
+from labelsieve.benchmark.against_cleanlab import check_some_wrong
 from labelsieve.config.resolve import parse_settings, resolve
 from labelsieve.config.schema import Config
 from labelsieve.config.validate import unheeded

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from labelsieve.benchmark.against_cleanlab import CLEANLAB_SCORES
-from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.benchmark.against_cleanlab import CLEANLAB_SCORES, average_precision, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.terminal.console import console

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from labelsieve.benchmark.known import wrong_labels
+from labelsieve.benchmark.against_cleanlab import wrong_labels
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.methods.epochs import learn

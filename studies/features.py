@@ -15,8 +15,7 @@ import torch
 import typer
 from numpy.typing import NDArray
 
-from labelsieve.benchmark.against_cleanlab import peak_mib
-from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.benchmark.against_cleanlab import average_precision, peak_mib, recall_at_true_count
 from labelsieve.corrected.automatic import VOUCHED
 from labelsieve.data.noise import inject
 from labelsieve.data.npz import read_npz

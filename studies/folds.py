@@ -10,8 +10,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from labelsieve.benchmark.against_cleanlab import Task, Watch, out_of_sample, peak_mib
-from labelsieve.benchmark.known import wrong_labels
+from labelsieve.benchmark.against_cleanlab import Task, Watch, out_of_sample, peak_mib, wrong_labels
 from labelsieve.engine.device import choose_device
 from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.ending import as_command

@@ -17,7 +17,7 @@ import torch
 import typer
 from torch import Tensor
 
-from labelsieve.benchmark.known import check_some_wrong, right_labels
+from labelsieve.benchmark.against_cleanlab import check_some_wrong, right_labels
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.errors import UsageError, suggest

@@ -17,9 +17,7 @@ import numpy as np
 import torch
 import typer
 
-from labelsieve.benchmark.against_cleanlab import peak_mib
-from labelsieve.benchmark.known import wrong_labels
-from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.benchmark.against_cleanlab import average_precision, peak_mib, recall_at_true_count, wrong_labels
 from labelsieve.config.schema import Config
 from labelsieve.data.noise_record import read_json
 from labelsieve.issues.reading import read_issues

@@ -21,7 +21,7 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from labelsieve import nets
-from labelsieve.benchmark.known import check_some_wrong, right_labels
+from labelsieve.benchmark.against_cleanlab import check_some_wrong, right_labels
 from labelsieve.config.method_settings import settings_for
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config, value_at

@@ -15,7 +15,7 @@ import torch
 import typer
 from rich.table import Table
 
-from labelsieve.benchmark.ranking import share_among_first
+from labelsieve.benchmark.against_cleanlab import share_among_first
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelsieve.benchmark.ranking import share_among_first
+from labelsieve.benchmark.against_cleanlab import share_among_first
 
 
 def head(chance: np.ndarray, right: np.ndarray, share: float) -> float:

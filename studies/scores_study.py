@@ -17,8 +17,7 @@ import numpy as np
 import torch
 import typer
 
-from labelsieve.benchmark.known import check_some_wrong, wrong_labels
-from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.benchmark.against_cleanlab import average_precision, check_some_wrong, recall_at_true_count, wrong_labels
 from labelsieve.data.npz import read_npz
 from labelsieve.methods.epochs import Epoch
 from labelsieve.results.history import RECENT

@@ -24,7 +24,7 @@ from labelsieve.exports.export import export_run
 from labelsieve.predict.evaluate import evaluate_model
 from labelsieve.predict.model import load_model
 from labelsieve.results.reporting import run_report
-from labelsieve.review.array_pictures import encoded_from_arrays
+from labelsieve.review.picture_process import encoded_from_arrays
 from labelsieve.runs.folder import RunFolder
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import resume, start

@@ -21,8 +21,8 @@ from labelsieve.benchmark.against_cleanlab import (
     last_division,
     lost,
     out_of_sample,
+    wrong_labels,
 )
-from labelsieve.benchmark.known import wrong_labels
 from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
 from labelsieve.runs.rows import rows_for

@@ -9,8 +9,7 @@ import pytest
 from rich.table import Table
 
 from cli.conftest import Shell
-from labelsieve.terminal.console import PlainConsole
-from labelsieve.terminal.visible import visible
+from labelsieve.terminal.console import PlainConsole, visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jcat\x9b31m\u202egnp"
 SHOWN = "\\x1b]0;owned\\x07\\x1b[2Jcat\\x9b31m\\u202egnp"

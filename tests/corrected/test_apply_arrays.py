@@ -85,7 +85,7 @@ def test_every_array_by_row_loses_the_dropped_rows_and_the_rest_stays(tmp_path: 
 
 
 def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None:
-    from labelsieve.data.digits import load_digits
+    from labelsieve.data.sources import load_digits
 
     data = load_digits(None).train
     given = [data.classes[int(label)] for label in data.labels]
@@ -100,7 +100,7 @@ def test_a_set_that_is_built_in_becomes_arrays_or_labels(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["arrays", "embeddings", "digits"])
 def test_a_list_of_labels_says_how_many_rows_are_not_in_it(kind: str, tmp_path: Path) -> None:
-    from labelsieve.data.digits import load_digits
+    from labelsieve.data.sources import load_digits
 
     data, source = load_digits(None).train, kind
     if kind == "arrays":
@@ -135,7 +135,7 @@ def test_a_list_of_labels_is_written_without_the_data(tmp_path: Path) -> None:
 
 
 def test_rows_beyond_a_limit_are_not_counted_in_silence(tmp_path: Path) -> None:
-    from labelsieve.data.digits import load_digits
+    from labelsieve.data.sources import load_digits
 
     data = load_digits(None).train
     given = [data.classes[int(label)] for label in data.labels[:40]]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from labelsieve.config.schema import from_yaml
-from labelsieve.data import cifar_files, unpacked
+from labelsieve.data import cifar, unpacked
+from labelsieve.data.fashion import read_idx
 from labelsieve.data.human_labels import human_labels
-from labelsieve.data.idx import read_idx
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
 
@@ -58,25 +58,25 @@ def test_an_idx_header_beyond_the_memory_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_cifar_archive_with_a_huge_member_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cifar_files, "LARGEST", 1000)
+    monkeypatch.setattr(cifar, "LARGEST", 1000)
     with tarfile.open(tmp_path / "c.tar.gz", "w:gz") as archive:
         facts = tarfile.TarInfo("cifar-10-batches-py/test_batch")
         facts.size = 1001
         archive.addfile(facts, io.BytesIO(b"\0" * 1001))
     with pytest.raises(ToolError, match="test_batch unpacks to 1,001 bytes"):
-        cifar_files.read_files(tmp_path / "c.tar.gz", cifar_files.CIFAR10)
+        cifar.read_files(tmp_path / "c.tar.gz", cifar.CIFAR10)
 
 
 def test_a_cifar_archive_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name of a member may be as long as its header says, and what is passed over is unpacked, too."""
-    monkeypatch.setattr(cifar_files, "LARGEST_ARCHIVE", 2**20)
+    monkeypatch.setattr(cifar, "LARGEST_ARCHIVE", 2**20)
     for kind in (tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
         facts = tarfile.TarInfo("other")
         facts.type, facts.size = kind, 2**24
         with gzip.open(tmp_path / "c.tar.gz", "wb") as packed:
             packed.write(facts.tobuf() + b"\0" * 2**24)
         with pytest.raises(ToolError, match=r"c\.tar\.gz: it unpacks to more than 1,048,576 bytes"):
-            cifar_files.read_files(tmp_path / "c.tar.gz", cifar_files.CIFAR10)
+            cifar.read_files(tmp_path / "c.tar.gz", cifar.CIFAR10)
 
 
 @pytest.mark.parametrize("value", [[[0] * 10], [(0,)], ((0,), (1,)), {"a": 1}])

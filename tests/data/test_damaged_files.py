@@ -12,12 +12,12 @@ import pytest
 
 from data.pictures.made import noise, save
 from labelsieve.data.embeddings import load_embeddings
+from labelsieve.data.human_labels import read_saved
 from labelsieve.data.npz import npz_keys, read_npz
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
-from labelsieve.data.torch_file import read_saved
 from labelsieve.errors import ToolError
-from labelsieve.exports.decision_tasks import read_tasks
+from labelsieve.exports.decisions import read_tasks
 
 COUNT = 600
 

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.exports import model_files
+from labelsieve.exports import export
 from labelsieve.exports.export import export_run
 from labelsieve.predict.model import load_model
 from labelsieve.predict.new_samples import find_samples
@@ -70,11 +70,11 @@ def test_a_missing_torchvision_is_nothing_to_tell(run: Path) -> None:
 
 
 def test_a_model_that_answers_otherwise_is_refused_and_nothing_is_left(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Shifted(model_files.Ensemble):
+    class Shifted(export.Ensemble):
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             return super().forward(pixels) + 2e-4
 
-    monkeypatch.setattr(model_files, "Ensemble", Shifted)
+    monkeypatch.setattr(export, "Ensemble", Shifted)
     with pytest.raises(ToolError, match="differ from this model's by up to 0.0002"):
         export_run(run, "torch-export")
     assert list((run / "export").iterdir()) == []
@@ -110,7 +110,7 @@ def test_an_unknown_target_is_named_with_the_nearest(run: Path) -> None:
 
 
 def test_missing_packages_are_named_with_the_extra(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_files, "NEEDED", ("onnx", "no_such_package"))
+    monkeypatch.setattr(export, "NEEDED", ("onnx", "no_such_package"))
     with pytest.raises(ToolError, match=r"no_such_package not installed.*labelsieve\[onnx\]"):
         export_run(run, "onnx")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelsieve.issues.estimate import Chances, by_class, expected_yield, wrong_share
-from labelsieve.report.charts import Curve
+from labelsieve.report.line_chart import Curve
 from labelsieve.report.page import Suspect
 from labelsieve.report.run import run_page
 from labelsieve.report.run_facts import Corner, RunReport

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import bootstrap
 
 from labelsieve.errors import UsageError
-from labelsieve.reproduce.bootstrap import paired_bootstrap
+from labelsieve.reproduce.compare import paired_bootstrap
 
 
 def answers(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

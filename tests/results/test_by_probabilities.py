@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from labelsieve.benchmark.ranking import average_precision
+from labelsieve.benchmark.against_cleanlab import average_precision
 from labelsieve.issues.table import LabelIssues
 from labelsieve.results.by_probabilities import estimate_by_probabilities, issues_by_probabilities
 

@@ -10,8 +10,8 @@ from labelsieve.issues.reading import read_issues
 from labelsieve.issues.table import rank
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.results.evidence import top_classes, trend
 from labelsieve.results.history import ScoreHistory
+from labelsieve.results.outcome import top_classes, trend
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import tiny_config, whole
 
@@ -87,7 +87,7 @@ def test_pieces_of_many_samples_are_put_together(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(whole, draws.mean(0).numpy())
     assert np.array_equal(top["top_classes"][:, :2], np.stack((ranked.predicted, ranked.second), 1))
     monkeypatch.setattr("labelsieve.methods.contract.PIECE", 4)
-    monkeypatch.setattr("labelsieve.results.evidence.CHUNK", 4)
+    monkeypatch.setattr("labelsieve.results.outcome.CHUNK", 4)
     monkeypatch.setattr("labelsieve.issues.table.PIECE", 4)
     assert np.array_equal(verdict.shares.numpy(), whole)
     assert np.array_equal(top_classes(whole)["top_classes"], top["top_classes"])

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 pytest.importorskip("uvicorn")
-from labelsieve.review import sparing
+from labelsieve.review import serving
 from review.made import made_run
 
 FILES = 1024  # that the server may have open
@@ -208,13 +208,13 @@ def test_few_open_files_are_enough(serve: Serve) -> None:
 
 def test_what_is_said_again_is_counted(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     now = 100.0
-    monkeypatch.setattr(sparing.time, "monotonic", lambda: now)
+    monkeypatch.setattr(serving.time, "monotonic", lambda: now)
     log = logging.getLogger("labelsieve.tried")
-    log.addFilter(sparing.Sparing())
+    log.addFilter(serving.Sparing())
     for number in range(1000):
         log.warning("An invalid request.")
         log.warning("Nothing else can be accepted any more, not number %d of all", number)
-    now += sparing.SPAN
+    now += serving.SPAN
     log.warning("An invalid request.")
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 3 and said[1].endswith("not number 0 of all")

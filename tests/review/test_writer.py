@@ -7,7 +7,7 @@ import pytest
 
 from labelsieve.decisions.decision import Decision
 from labelsieve.errors import ToolError
-from labelsieve.review.writer import Writer
+from labelsieve.review.server import Writer
 
 
 def entry(key: str) -> Decision:

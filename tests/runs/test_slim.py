@@ -15,8 +15,7 @@ from labelsieve.methods.net import Net, scale
 from labelsieve.methods.parts.cleaners import PrototypeCleaner
 from labelsieve.nets import build
 from labelsieve.runs import checkpoint
-from labelsieve.runs.checkpoint import Checkpoint, pack
-from labelsieve.runs.slim import joined, shards, slim
+from labelsieve.runs.checkpoint import Checkpoint, joined, pack, shards, slim
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import resume, start
 

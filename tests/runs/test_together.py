@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from labelsieve import NoisyLabelClassifier
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.unlabelled import Chunk
-from labelsieve.exports.export import export_run
-from labelsieve.exports.model_files import ensemble
+from labelsieve.exports.export import ensemble, export_run
 from labelsieve.issues.reading import read_issues
 from labelsieve.predict.evaluate import measured
 from labelsieve.predict.model import Expert, Model, load_model, together

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from test_class_fates import ALL_TOLD, trained
 
-from labelsieve.benchmark.ranking import recall_at_true_count, share_among_first
+from labelsieve.benchmark.against_cleanlab import recall_at_true_count, share_among_first
 from labelsieve.errors import ToolError, UsageError
 from studies.purity import main, purities
 from studies.ranking import count_of, head

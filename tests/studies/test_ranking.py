@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
+from labelsieve.benchmark.against_cleanlab import average_precision, recall_at_true_count
 from studies.ranking import ranks
 
 WRONG = np.array([True, False, True, False])

@@ -26,10 +26,8 @@ from labelsieve.api.looking import seen_through
 from labelsieve.api.named_files import LOAD_PICTURES, check_no_names
 from labelsieve.api.samples import form_of, rows_of
 from labelsieve.api.stacked import stacked
-from labelsieve.api.taken_up import run_in, seed_in
-from labelsieve.api.verbose import shown
 from labelsieve.config.presets import Settings, own, vectors
-from labelsieve.config.schema import Config, full_key, override
+from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at
 from labelsieve.config.validate import cleaner_of, unheeded, validate
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.engine.device import callers_settings_kept, choose_device
@@ -41,11 +39,55 @@ from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.nets import lent
 from labelsieve.predict.model import Model, built
 from labelsieve.results.outcome import label_issues, model_facts, model_tensors
+from labelsieve.runs import checkpoint
+from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows
 from labelsieve.train.in_memory import cautions_of
 from labelsieve.train.loop import each_epoch
-from labelsieve.train.run import Run
-from labelsieve.train.start import settled, start
+from labelsieve.train.run import Run, fingerprint, scales
+from labelsieve.train.start import resume, settled, start
+
+
+def seed_in(path: Path) -> int | None:
+    """The seed of the run at `path`: a fit without one of its own goes on with that, as what it settles follows from it."""
+    return RunFolder.open(path).read_config().seed if RunFolder(path).config.is_file() else None
+
+
+def run_in(path: Path, config: Config, rows: Rows) -> Run:
+    """The run at `path`, new or as it was left."""
+    if not RunFolder(path).config.is_file():
+        if path.exists() and not RunFolder(path).is_bare():
+            raise BadInput(f"run_dir: {path} exists and is not a run; choose another run_dir")
+        return start(path, config, rows=rows)
+    _check_same(RunFolder.open(path), config, rows)
+    return resume(path, device=config.device, rows=rows)
+
+
+def _check_same(folder: RunFolder, config: Config, rows: Rows) -> None:
+    """`BadInput` where the run is done, or is not this fit's."""
+    begun = checkpoint.load(folder.goes_on_from).facts if folder.has_begun() else {}
+    if begun and (begun.get("fingerprint"), begun.get("scales")) != (fingerprint(rows), scales(rows)):
+        raise BadInput(f"run_dir: in {folder.path} is a run on other data; choose another run_dir")
+    if begun.get("done"):
+        raise BadInput(f"run_dir: the run in {folder.path} is done; choose another run_dir, or set run_dir=None")
+    before = folder.read_config()
+    other = [key for key in dotted_keys() if key != "device" and value_at(before, key) != value_at(config, key)]
+    other += [f"{config.method}.{key}" for key in config.own if before.own.get(key) != config.own[key]]
+    if other:
+        first = other[0]
+        raise BadInput(
+            f"run_dir: in {folder.path} is a run with other settings ({first}: {value_at(before, first)} there, "
+            f"{value_at(config, first)} here); choose another run_dir"
+        )
+
+
+def shown(record: dict[str, Any], epochs: int) -> None:
+    """Epoch, phase, loss, share of clean labels. No colours, no cursor: notebooks and logs keep what they are given."""
+    from labelsieve.terminal.progress import said  # here, for it loads rich
+
+    if record["phase"] != "final":
+        print("  ".join(said(record, record["epoch"], epochs)), flush=True)
+
 
 PICTURES: Settings = {"training.epochs": 24, "training.warmup": 4, "training.lr": 0.05}
 LOOK = 256  # rows looked at together: always so many, so that a row's answer does not depend on its neighbours

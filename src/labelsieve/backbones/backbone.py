@@ -11,12 +11,56 @@ import torch
 from safetensors.torch import save as as_bytes
 from torch import Tensor, nn
 
-from labelsieve.backbones import foreign
 from labelsieve.backbones.hub import Say, own_weights
 from labelsieve.backbones.weights import matching, read_weights
 from labelsieve.data.pictures.framing import INTERPOLATIONS, MODES, Frame
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.nets.zoo import PREFIX, body_of, check_model
+from labelsieve.nets.zoo import PREFIX, body_of, check_model, timm_library
+
+COUNTERS = "num_batches_tracked"  # BatchNorm counts its batches, and not every library keeps that
+
+
+def by_timm(name: str, tensors: Mapping[str, Tensor], size: int | None = None) -> dict[str, Tensor] | None:
+    """The tensors under the names of the network without classifier, if timm itself can read them whole; else None.
+
+    timm knows the names that a network's authors used, and fits position embeddings to another picture size.
+    """
+    timm = timm_library()
+    config = timm.get_pretrained_cfg(name)
+    if config is None:
+        return None
+    ends = config.classifier if isinstance(config.classifier, str) else None
+    last = tensors.get(f"{ends}.weight")
+    settings: dict[str, Any] = {"num_classes": 0 if last is None else len(last)}
+    if config.fixed_input_size and size is not None:
+        settings["img_size"] = size
+    told = {"state_dict": dict(tensors), "num_classes": settings["num_classes"], "custom_load": False, "label_offset": 0}
+    try:
+        with torch.random.fork_rng(devices=[]):
+            # With as many classes as the file has, timm refuses a file that lacks anything.
+            model = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=told, **settings)
+        model.reset_classifier(0)
+    except Exception:  # whatever a translation that expects other names runs into
+        return None
+    found: dict[str, Tensor] = model.state_dict()
+    return found
+
+
+def by_order(wanted: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+    """The tensors under the names of `wanted`, if the file has the same kinds and shapes in the same order; else None.
+
+    After them there may be a classifier: one matrix, and its bias.
+    """
+    ours = [(name, value) for name, value in wanted.items() if not name.endswith(COUNTERS)]
+    theirs = [(name, value) for name, value in tensors.items() if not name.endswith(COUNTERS)]
+    rest = theirs[len(ours) :]
+    if len(theirs) < len(ours) or len(rest) > 2 or (rest and rest[0][1].ndim != 2):
+        return None
+    for (name, value), (other, given) in zip(ours, theirs):
+        if value.shape != given.shape or name.rpartition(".")[2] != other.rpartition(".")[2]:
+            return None
+    return {name: given for (name, _), (_, given) in zip(ours, theirs)}
+
 
 LARGEST = 4096  # pixels of a side
 RULES = 1  # to be raised whenever the same picture, network and frame would lead to other features
@@ -81,7 +125,7 @@ class Backbone(nn.Module):
 def digest(tensors: Mapping[str, Tensor]) -> str:
     """Of names, shapes and values, whatever file they came in; BatchNorm's counters aside, which not every file has."""
     total = hashlib.sha256()
-    for name in sorted(name for name in tensors if not name.endswith(foreign.COUNTERS)):
+    for name in sorted(name for name in tensors if not name.endswith(COUNTERS)):
         value = tensors[name].detach().cpu().contiguous()
         total.update(f"{name} {value.dtype} {tuple(value.shape)}\0".encode())
         total.update(value.view(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
@@ -148,9 +192,9 @@ def with_weights(name: str, tensors: dict[str, Tensor], place: str, size: int | 
     found, missing, misfits = matching(wanted, tensors)
     notes: tuple[str, ...] = ()
     if missing or misfits:
-        found = foreign.by_timm(name, tensors, size) or {}
+        found = by_timm(name, tensors, size) or {}
     if not found:
-        found = foreign.by_order(wanted, tensors) or {}
+        found = by_order(wanted, tensors) or {}
         notes = (f"weights: {place} names its {len(found)} tensors otherwise than timm; all fit {name} by order and shape",)
     if not found:
         what = (

@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from labelsieve.benchmark.known import wrong_labels
-from labelsieve.benchmark.ranking import average_precision, recall_at_true_count
 from labelsieve.config.schema import Config, override
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
@@ -36,6 +35,47 @@ from labelsieve.train.build import engine_for, make_for, method_for, only, parts
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.start import settled, start
+
+
+def right_labels(rows: Rows) -> Tensor:
+    """(N,) which given labels are the true ones, on the host."""
+    if rows.truth is None:
+        raise ToolError(
+            "the true labels are not known, so there is nothing to measure; make noise on purpose with --noise sym:0.2"
+        )
+    return rows.truth.labels == rows.data.labels
+
+
+def wrong_labels(rows: Rows) -> np.ndarray:
+    """(N,) the others."""
+    return (~right_labels(rows)).numpy()
+
+
+def check_some_wrong(rows: Rows) -> None:
+    """Of labels that are all right there is no ranking to measure: its average precision would read 0."""
+    if not wrong_labels(rows).any():
+        raise ToolError("no label is wrong here, so there is nothing to rank; make noise on purpose with --noise sym:0.2")
+
+
+def average_precision(score: np.ndarray, wrong: np.ndarray) -> float:
+    """Area under precision over recall of the wrong labels, most suspicious first; equal scores count as one step."""
+    return float(average_precision_score(wrong, -score))
+
+
+def recall_at_true_count(score: np.ndarray, wrong: np.ndarray) -> float:
+    """The share of all wrong labels among the first so many as there are wrong ones; here also the precision there."""
+    return share_among_first(score, wrong, int(wrong.sum()))
+
+
+def share_among_first(score: np.ndarray, hit: np.ndarray, count: int) -> float:
+    """How many of the first `count`, lowest score first, are hits.
+
+    Of equal scores at the end of these, as many count as an order by chance would have there on average.
+    """
+    last = np.partition(score, count - 1)[count - 1]
+    before, level = score < last, score == last
+    return float((hit[before].sum() + (count - before.sum()) * hit[level].mean()) / count)
+
 
 # cleanlab's own ways to score a label; the first is its default.
 CLEANLAB_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")

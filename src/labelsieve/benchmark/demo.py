@@ -12,8 +12,8 @@ from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.data.npz import read_npz
 from labelsieve.methods.parts.diagnostics import precision_recall
-from labelsieve.report.charts import Curve
 from labelsieve.report.demo import DemoReport, DemoRow, Suspect
+from labelsieve.report.line_chart import Curve
 from labelsieve.train.run import Run
 
 METHODS = ("ce", "cpc")

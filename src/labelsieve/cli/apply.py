@@ -54,7 +54,7 @@ def apply(
     from labelsieve.corrected.apply import apply_run, check_decided, logged
     from labelsieve.corrected.automatic import automatic
     from labelsieve.data.sources import source_at
-    from labelsieve.decisions.settling import REFUSE
+    from labelsieve.decisions.state import REFUSE
     from labelsieve.errors import UsageError
     from labelsieve.issues.policy import read_decisions
     from labelsieve.runs.folder import RunFolder

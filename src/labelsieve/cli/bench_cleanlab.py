@@ -25,8 +25,7 @@ def bench_cleanlab(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as well.")] = None,
 ) -> None:
     """Compare with cleanlab: who ranks wrong labels better, in what time and memory?"""
-    from labelsieve.benchmark.against_cleanlab import Task, compare
-    from labelsieve.benchmark.known import check_some_wrong
+    from labelsieve.benchmark.against_cleanlab import Task, check_some_wrong, compare
     from labelsieve.config.resolve import resolve
     from labelsieve.runs.rows import rows_for
     from labelsieve.terminal.console import console

@@ -97,7 +97,7 @@ class Writing:
         self._refuse_nothing()
 
     def _write(self, stream: TextIO, answers: "Iterable[list[Predicted]]") -> None:
-        from labelsieve.terminal.visible import visible
+        from labelsieve.terminal.console import visible
 
         stream.write(self.lines.header())
         done, shown = 0, visible if stream.isatty() else str

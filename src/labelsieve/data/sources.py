@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from labelsieve.data.arrays import load_arrays, read_arrays
 from labelsieve.data.cifar import load_cifar10, load_cifar100
-from labelsieve.data.digits import load_digits
 from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
-from labelsieve.data.noisy_data import MEMORY, Collection, Held, Loaded, Truth
+from labelsieve.data.noisy_data import MEMORY, Collection, Held, Loaded, NoisyData, Truth, channel_statistics, checked
 from labelsieve.data.pictures.filling import Read, decoded
 from labelsieve.data.pictures.opening import Check, Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
@@ -28,6 +27,31 @@ from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.doors import reading
 from labelsieve.errors import UsageError, suggest
+
+SPLIT_STREAM, SPLIT_SEED = 1, 0
+BRIGHTEST = 16
+
+
+def load_digits(path: Path | None) -> Collection:
+    """The collection `digits`. It ships with scikit-learn, so `path` must be None."""
+    if path is not None:
+        raise UsageError(f'digits come with scikit-learn and take no path; write "digits", not "digits:{path}"')
+    from sklearn.datasets import load_digits as bundled  # a second to import, and no other source needs it
+
+    source = bundled()
+    labels = source.target.astype(np.int64)
+    pixels = np.rint(source.images * (255 / BRIGHTEST)).astype(np.uint8)
+    held = np.zeros(len(labels), bool)
+    held[stratified_rows(labels, round(len(labels) / 4), Draws(SPLIT_STREAM, SPLIT_SEED))] = True
+    images, targets = torch.from_numpy(pixels)[:, None], torch.from_numpy(labels)
+    rows, test_rows = torch.from_numpy(np.flatnonzero(~held)), torch.from_numpy(np.flatnonzero(held))
+    ids = tuple(f"{row:04d}" for row in rows.tolist())
+    names = tuple(str(digit) for digit in range(10))
+    train = checked(NoisyData(images[rows], targets[rows], ids, names), "digits")
+    mean, std = channel_statistics(train.images)
+    test = Held(images[test_rows], targets[test_rows])
+    return Collection("digits", train, Truth(train.labels.clone()), test, mean, std, mirror=False)
+
 
 Loader = Callable[[Path | None], Collection]
 

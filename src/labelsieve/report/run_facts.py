@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from labelsieve.issues.estimate import Share, Yield
-from labelsieve.report.charts import Curve
+from labelsieve.report.line_chart import Curve
 from labelsieve.report.page import Suspect
 
 

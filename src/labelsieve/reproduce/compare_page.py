@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from labelsieve.report.charts import Curve, line_chart
+from labelsieve.report.line_chart import Curve, line_chart
 from labelsieve.report.page import Section, figure, page, paragraph, table
 from labelsieve.reproduce.compare import Compared, differing_settings
 

@@ -2,27 +2,110 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors.torch import save as as_bytes
+from torch import Tensor
 
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, NoisyData
 from labelsieve.issues import reading
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.methods.contract import Method, Verdict
+from labelsieve.methods.parts.cleaners import Judge
 from labelsieve.methods.parts.estimate import NoiseEstimate
+from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.heads import HeldOut, label_share
-from labelsieve.results import evidence
 from labelsieve.results.history import ScoreHistory
 from labelsieve.results.label_score import label_score
 from labelsieve.runs import atomic
 from labelsieve.runs.features import backbone_of, is_frozen
 from labelsieve.runs.folder import RunFolder
 from labelsieve.version import __version__
+
+TOP = 5  # classes whose probabilities are kept for each sample
+CHUNK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """The prototypes' scores, (2, N) for the two networks: to the given class, to the nearest, and which that is."""
+
+    given: np.ndarray
+    best: np.ndarray
+    nearest: np.ndarray
+
+
+def similarity(verdict: Verdict, method: Method) -> Similarity | None:
+    """None where no prototypes have judged. In pieces, for (N, K) may be large."""
+    judges = [method.prototypes(r) for r in range(len(verdict.seen))]
+    found = [None if judge is None else _of_one(judge, seen, method.facts.device) for judge, seen in zip(judges, verdict.seen)]
+    parts = [part for part in found if part is not None]
+    if not parts:
+        return None
+    given, best, nearest = (torch.stack(columns).cpu().numpy() for columns in zip(*parts))
+    return Similarity(given, best, nearest)
+
+
+def _of_one(judge: Judge, seen: Evidence, device: torch.device) -> tuple[Tensor, Tensor, Tensor] | None:
+    found = []
+    for some, own in zip(seen.features.split(CHUNK), seen.labels.split(CHUNK)):
+        scores = judge.classify(some.to(device, torch.float32))
+        if scores is None:
+            return None
+        scores = scores.to(own.device)
+        best, nearest = scores.max(1)
+        found.append((scores.gather(1, own.unsqueeze(1)).squeeze(1), best, nearest))
+    given, bests, nearests = (torch.cat(column) for column in zip(*found))
+    return given, bests, nearests
+
+
+def agreement(verdict: Verdict) -> np.ndarray:
+    """Where all networks predict the same class: (N,) bool. One network agrees with itself."""
+    first, *others = (seen.predicted for seen in verdict.seen)
+    alike = torch.ones_like(first, dtype=torch.bool)
+    for other in others:
+        alike &= first == other
+    found: np.ndarray = alike.cpu().numpy()
+    return found
+
+
+def top_classes(probs: np.ndarray) -> dict[str, np.ndarray]:
+    """The most probable classes of each sample and their shares, (N, at most TOP), best first."""
+    pieces = (probs[first : first + CHUNK] for first in range(0, max(len(probs), 1), CHUNK))
+    order = np.concatenate([np.argsort(-some, axis=1, kind="stable")[:, :TOP].astype(np.int32) for some in pieces])
+    return {"top_classes": order, "top_probs": np.take_along_axis(probs, order, 1).astype(np.float32)}
+
+
+def trend(history: ScoreHistory) -> dict[str, np.ndarray]:
+    """The score at the first division, and how far a straight line through all of its values goes from there, (N,)."""
+    table = history.counting
+    if table is None:
+        return {}
+    scores = table.float().mean(1).numpy()  # (S, N)
+    epochs = np.array(history.epochs, np.float64)
+    away = epochs - epochs.mean()
+    spread = (away**2).sum()
+    slope = away @ scores / spread if spread else np.zeros(scores.shape[1])
+    return {"score_first": scores[0], "score_trend": slope * (epochs[-1] - epochs[0])}
+
+
+def columns(verdict: Verdict, similar: Similarity | None, history: ScoreHistory) -> Mapping[str, np.ndarray]:
+    """Evidence as issues.csv names it, (N,): means over all networks."""
+
+    def mean(tensors: Sequence[Tensor]) -> np.ndarray:
+        found: np.ndarray = torch.stack(list(tensors)).mean(0).cpu().numpy()
+        return found
+
+    found = {f"chance_by_{name}": mean(chances) for name, chances in verdict.opinions.items()}
+    found["loss"] = mean([seen.losses for seen in verdict.seen])
+    if similar is not None:
+        found |= {"similarity_given": similar.given.mean(0), "similarity_best": similar.best.mean(0)}
+    return found | trend(history)
 
 
 def label_issues(
@@ -40,7 +123,7 @@ def label_issues(
 
     With a `limit` (`flag_limit`), only as many are issues as are wrong by it.
     """
-    agree = evidence.agreement(verdict)
+    agree = agreement(verdict)
     if held is None:
         probs, chances = verdict.shares.numpy(), label_score(verdict, history)[None]
     else:
@@ -57,7 +140,7 @@ def label_issues(
         verdict.threshold,
         agree=agree,
         paths=paths,
-        evidence=evidence.columns(verdict, evidence.similarity(verdict, method), history),
+        evidence=columns(verdict, similarity(verdict, method), history),
         most=1.0 if limit is None else limit.share,
     )
 
@@ -108,15 +191,15 @@ def write_scores(
         "suggested": each([seen.predicted for seen in verdict.seen]),
         "confidence": each([seen.probs.max(1).values for seen in verdict.seen]),
     }
-    arrays |= {"networks_agree": evidence.agreement(verdict), **evidence.top_classes(verdict.shares.numpy())}
+    arrays |= {"networks_agree": agreement(verdict), **top_classes(verdict.shares.numpy())}
     if held is not None:
-        arrays |= {**evidence.top_classes(held.probs.numpy()), "said_by_heads": held.said.numpy().astype(np.int32)}
+        arrays |= {**top_classes(held.probs.numpy()), "said_by_heads": held.said.numpy().astype(np.int32)}
     if limit is not None:
         arrays["limit"] = np.array([limit.share, limit.low, limit.high])
     if least is not None:
         arrays["least_wrong"] = np.array(least)
     arrays |= {f"by_{name}": each(verdict.opinions[name]) for name in others}
-    similar = evidence.similarity(verdict, method)
+    similar = similarity(verdict, method)
     if similar is not None:
         arrays |= {"similarity_given": similar.given, "similarity_best": similar.best, "nearest": similar.nearest}
     kept = {name: value.numpy() for name, value in history.state_dict().items() if name != "stride"}

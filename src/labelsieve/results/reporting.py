@@ -13,7 +13,7 @@ from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.data.pictures.memory import Known, only_deleted
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import ACTIONS, KINDS, RELABEL
-from labelsieve.report.charts import Curve
+from labelsieve.report.line_chart import Curve
 from labelsieve.report.page import Suspect
 from labelsieve.report.run_facts import Corner, RunReport
 from labelsieve.results.cautions import cautions

@@ -5,23 +5,104 @@ Pictures are named by id and static files by a fixed list, so no request ever na
 
 import asyncio
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
 
+from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
+from labelsieve.decisions.signature import flaws
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.review import answers
 from labelsieve.review.filters import Filter
 from labelsieve.review.guard import LOOPBACK, App, Guard
-from labelsieve.review.incoming import Sent, entries
 from labelsieve.review.invitation import Invitation
 from labelsieve.review.opening import Review
 from labelsieve.review.pictures import NoPicture, NotYet
-from labelsieve.review.writer import Writer
+from labelsieve.review.table import IssueTable
+
+Append = Callable[[list[Decision]], list[Decision]]
+
+
+class Writer:
+    """While one trip is on its way, what arrives waits for the next: a disk that takes its time is asked rarely."""
+
+    def __init__(self, append: Append) -> None:
+        self._append = append
+        self._waiting: list[tuple[list[Decision], asyncio.Future[list[Decision]]]] = []
+        self._going: asyncio.Task[None] | None = None
+
+    async def write(self, entries: list[Decision]) -> list[Decision]:
+        answer: asyncio.Future[list[Decision]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((entries, answer))
+        if self._going is None or self._going.done():
+            self._going = asyncio.create_task(self._go())
+        return await answer
+
+    async def _go(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                written = iter(await asyncio.to_thread(self._append, [entry for entries, _ in batch for entry in entries]))
+            except Exception as error:  # whatever it is, those who wait must hear of it
+                for _, answer in batch:
+                    if not answer.done():
+                        answer.set_exception(error)
+                continue
+            for entries, answer in batch:
+                own = [next(written) for _ in entries]
+                if not answer.done():
+                    answer.set_result(own)
+
+
+MOST = 5000  # decisions in one request
+
+
+class Said(BaseModel):
+    """One decision. `key` is made by the page and unique; `replaces` is the seq of the latest one it had seen on this id."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    key: str = Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")
+    id: str = Field(min_length=1, max_length=4096)
+    action: str = Field(pattern=r"^(accept|keep|relabel|drop|unsure|clear)$")
+    label: str | None = Field(default=None, max_length=4096)
+    who: str = Field(min_length=1, max_length=80)
+    replaces: int | None = Field(default=None, ge=1, le=2**53)
+
+
+class Sent(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    decisions: list[Said] = Field(min_length=1, max_length=MOST)
+
+
+def entries(sent: Sent, table: IssueTable) -> list[Decision]:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return [_entry(said, table, now) for said in sent.decisions]
+
+
+def _entry(said: Said, table: IssueTable, now: str) -> Decision:
+    row = table.row_of.get(said.id)
+    if row is None:
+        raise UsageError("there is no such sample in this run")
+    if wrong := flaws(who=said.who, key=said.key):
+        raise UsageError(f"{wrong[0]} (your name is at the top of the page)")
+    label = None
+    if said.action == RELABEL:
+        if said.label not in table.classes:
+            raise UsageError(f"the new label is not one of {len(table.classes)} classes")
+        label = said.label
+    elif said.action in (ACCEPT, KEEP):
+        label = table.classes[(table.suggested if said.action == ACCEPT else table.given)[row]]
+    return Decision(
+        said.key, said.id, said.action, label, said.who.strip(), now, round(float(table.score[row]), 6), said.replaces
+    )
+
 
 PAGE = 500  # rows in one answer, at most
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",

@@ -4,6 +4,7 @@ import errno
 import ipaddress
 import logging
 import socket
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -16,7 +17,30 @@ from labelsieve.review.guard import LOOPBACK
 from labelsieve.review.invitation import Invitation
 from labelsieve.review.opening import Review
 from labelsieve.review.server import review_app
-from labelsieve.review.sparing import Sparing
+
+SPAN = 60.0  # seconds
+ALIKE = 40  # characters by which two lines are of one kind
+
+
+class Sparing(logging.Filter):
+    """Lets the first line of each kind pass, then one a minute that says how many were like it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[object, tuple[float, int]] = {}  # of a kind: when it was last said, how many were left out since
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[0] if record.exc_info else None
+        kind, now = (str(record.msg)[:ALIKE], error), time.monotonic()
+        when, left_out = self._said.get(kind, (now - SPAN, 0))
+        if now - when < SPAN:
+            self._said[kind] = when, left_out + 1
+            return False
+        self._said[kind] = now, 0
+        if left_out:
+            record.msg = f"{record.msg} (and {left_out:,} more like it before)"
+        return True
+
 
 PORT = 8765
 WAITING = 512  # connections that the system holds for us until they are taken up

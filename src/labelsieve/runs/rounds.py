@@ -14,7 +14,7 @@ from labelsieve import run_files
 from labelsieve.config.schema import Config
 from labelsieve.decisions.decision import DROP, LABELLING, Decision, from_facts
 from labelsieve.decisions.log import NAME, DecisionLog
-from labelsieve.decisions.settling import settled
+from labelsieve.decisions.state import settled
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.runs.findings import read_findings, read_record

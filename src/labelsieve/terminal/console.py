@@ -3,12 +3,19 @@
 All but what a terminal would obey: names of strangers' files and classes may hold escape sequences, which are shown instead.
 """
 
+import re
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from labelsieve.terminal.visible import visible
+# Control characters but line breaks and tabs, and those that turn the direction of what follows.
+OBEYED = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+
+
+def visible(text: str) -> str:
+    """The text with what a terminal would obey written out: `\\x1b[2J`."""
+    return OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class PlainConsole(Console):

@@ -11,7 +11,7 @@ import typer
 
 from labelsieve.errors import ToolError
 from labelsieve.runs.atomic import SPACE
-from labelsieve.terminal.visible import visible
+from labelsieve.terminal.console import visible
 
 LONGEST = 2000  # characters of an error: what it quotes from a file may be as long as the file
 

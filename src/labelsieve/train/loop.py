@@ -25,8 +25,8 @@ from labelsieve.runs.folder import RunFolder
 from labelsieve.train.choice import better, tested
 from labelsieve.train.decide import decide, left_open, seen_after_warm_up, with_decision
 from labelsieve.train.measure import Measure
-from labelsieve.train.pace import Pace
 from labelsieve.train.run import Run, keep_answers, keep_model, save, settle
+from labelsieve.train.stop import Pace
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from labelsieve.methods.parts.wilson import share_interval
+from labelsieve.methods.parts.estimate import share_interval
 
 NAMES = ("first", "second")  # what networks are called in measures
 

@@ -6,6 +6,7 @@ unanimous (the surest quarter for each class) the vote is almost surely right, a
 noise, as far as wrong labels fall on easy and hard pictures alike. RESULTS.md holds this against known noise.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,19 @@ from torch import Tensor
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.methods.parts.streams import seeded
-from labelsieve.methods.parts.wilson import share_interval
+
+
+def share_interval(hits: int, of: int, z: float = 1.96) -> tuple[float, float]:
+    """Between which shares the true one lies (95 %) where `hits` among `of` were counted; nan where nothing was.
+
+    A bootstrap would say 1 to 1 where all of twenty are hits, and holds far less than it says near there.
+    """
+    if of == 0:
+        return math.nan, math.nan
+    centre = (hits + z * z / 2) / (of + z * z)
+    half = z / (of + z * z) * math.sqrt(hits * (of - hits) / of + z * z / 4)
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
 
 Z95, Z90 = 1.96, 1.64
 DIM = 0.9  # see `noise_by_heads`
