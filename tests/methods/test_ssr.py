@@ -8,12 +8,12 @@ import pytest
 import torch
 from tiny_run import Tiny, built, pictures, verdict
 from torch import Tensor
-from waves import fill, pixels, traces, waves
+from waves import assert_alike, evidence_by_formula, fill, pixels, traces, waves
 
 from labelsieve.methods.contract import Facts, Training
 from labelsieve.methods.net import Net, scale
+from labelsieve.methods.parts import neighbours
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.losses import cross_entropies
 from labelsieve.methods.ssr import Ssr, SsrPlus, head, ssr_step
 from labelsieve.nets.small import SmallNet
 
@@ -61,21 +61,6 @@ def test_two_steps_are_the_published_ones(name: str, weight: float) -> None:
     assert_alike(traces([buffer.float() for buffer in net.network.buffers()]), recorded["running"])
 
 
-def assert_alike(found: list[list[float]], recorded: list[list[float]]) -> None:
-    assert len(found) == len(recorded)
-    assert torch.allclose(torch.tensor(found), torch.tensor(recorded), rtol=1e-5, atol=1e-5)
-
-
-def published_evidence(samples: int = 240, dimensions: int = 8, classes: int = 5) -> Evidence:
-    true = (waves(samples, phase=1.0) * 1e4).long().abs() % classes
-    centres = waves(classes, dimensions, phase=2.0)
-    features = centres[true] + 1.1 * waves(samples, dimensions, phase=3.0)
-    off = (waves(samples, phase=4.0) > 0.3).long() * (1 + (waves(samples, phase=5.0) > 0).long())
-    given = (true + off) % classes
-    logits = features @ (1.5 * centres + 0.2 * waves(classes, dimensions, phase=6.0)).T + 0.1 * waves(classes, phase=7.0)
-    return Evidence(given, cross_entropies(logits, given), logits.softmax(1), features)
-
-
 def on_evidence(seen: Evidence, pinned: Tensor | None = None, **config: Any) -> Ssr:
     names = tuple(map(str, range(seen.classes)))
     prior = torch.full((seen.classes,), 1 / seen.classes)
@@ -85,7 +70,7 @@ def on_evidence(seen: Evidence, pinned: Tensor | None = None, **config: Any) -> 
 
 @pytest.mark.parametrize("recorded", RECORDED["selections"], ids=lambda each: f"k{each['k']}-{each['theta_s']}")
 def test_selection_is_the_published_one(recorded: dict[str, Any]) -> None:
-    seen = published_evidence()
+    seen = evidence_by_formula()
     method = on_evidence(seen, theta_r=recorded["theta_r"], theta_s=recorded["theta_s"], neighbours=recorded["k"])
     chosen = method.select(seen)
     assert chosen.labels.tolist() == recorded["labels"]
@@ -97,7 +82,7 @@ def test_selection_is_the_published_one(recorded: dict[str, Any]) -> None:
 
 
 def test_rate_follows_half_a_cosine_between_epochs() -> None:
-    method = on_evidence(published_evidence())
+    method = on_evidence(evidence_by_formula())
     method.training = Training(300, lr=0.02, schedule="cosine", lr_drop_factor=50.0)
     theirs = torch.optim.lr_scheduler.CosineAnnealingLR(
         torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.02), T_max=300, eta_min=0.02 / 50
@@ -143,7 +128,7 @@ def test_consistency_has_heads_and_ssr_has_none() -> None:
 
 
 def test_nothing_clean_trains_on_the_likeliest_and_says_so() -> None:
-    seen = published_evidence()
+    seen = evidence_by_formula()
     method = on_evidence(seen)
     chosen = method.select(seen)
     none = chosen._replace(clean=torch.zeros_like(chosen.clean))
@@ -154,7 +139,7 @@ def test_nothing_clean_trains_on_the_likeliest_and_says_so() -> None:
 
 
 def test_a_class_without_clean_labels_is_left_out_and_named() -> None:
-    seen = published_evidence()
+    seen = evidence_by_formula()
     method = on_evidence(seen)
     chosen = method.select(seen)
     without = chosen._replace(clean=chosen.clean & (chosen.labels != 3))
@@ -172,13 +157,12 @@ def test_fewer_samples_than_a_batch_or_neighbours_still_train() -> None:
 
 @pytest.mark.parametrize(("samples", "voters"), [(50_000, 200), (1797, 179), (40, 4), (5, 1)])
 def test_of_a_small_set_fewer_vote(samples: int, voters: int) -> None:
-    method = on_evidence(published_evidence())
-    assert method.voters(samples) == voters
-    assert Ssr(Ssr.Config(neighbours=33), method.facts).voters(samples) == 33
+    assert neighbours.voters(samples) == voters
+    assert neighbours.voters(samples, 33) == 33
 
 
 def test_pinned_labels_keep_their_label_and_are_clean() -> None:
-    seen = published_evidence()
+    seen = evidence_by_formula()
     free = on_evidence(seen).select(seen)
     wrong = torch.nonzero((free.labels != seen.labels) | ~free.clean).flatten()[:10]
     pinned = torch.zeros(len(seen), dtype=torch.bool)

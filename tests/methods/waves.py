@@ -3,6 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.parts.losses import cross_entropies
+
 
 def waves(*shape: int, phase: float = 0.0) -> Tensor:
     """Values between -1 and 1 of no visible order."""
@@ -32,3 +35,21 @@ def traces(tensors: list[Tensor]) -> list[list[float]]:
         others = [waves(len(flat), phase=phase).double() for phase in (0.3, 0.9)]
         found.append([float(flat.sum()), float(flat.norm()), *(float(flat @ other) for other in others)])
     return found
+
+
+def assert_alike(found: list[list[float]], recorded: list[list[float]]) -> None:
+    """Of traces: within 1e-5, relative to the number or to the longest tensor's length, whichever is more."""
+    assert len(found) == len(recorded)
+    one, other = torch.tensor(found), torch.tensor(recorded)
+    assert torch.allclose(one, other, rtol=1e-5, atol=1e-5 * max(1.0, float(other[:, 1].max())))
+
+
+def evidence_by_formula(samples: int = 240, dimensions: int = 8, classes: int = 5) -> Evidence:
+    """Classes that overlap, and some of the labels wrong."""
+    true = (waves(samples, phase=1.0) * 1e4).long().abs() % classes
+    centres = waves(classes, dimensions, phase=2.0)
+    features = centres[true] + 1.1 * waves(samples, dimensions, phase=3.0)
+    off = (waves(samples, phase=4.0) > 0.3).long() * (1 + (waves(samples, phase=5.0) > 0).long())
+    given = (true + off) % classes
+    logits = features @ (1.5 * centres + 0.2 * waves(classes, dimensions, phase=6.0)).T + 0.1 * waves(classes, phase=7.0)
+    return Evidence(given, cross_entropies(logits, given), logits.softmax(1), features)

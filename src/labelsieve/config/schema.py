@@ -219,7 +219,7 @@ class OutputConfig:
 @dataclass(frozen=True)
 class Config:
     version: int = setting(VERSION, "of the form of this file; it stays")
-    method: str = setting("cpc", "ce, dividemix, augdmix, cpc, gjs, elr+, or one of your own")
+    method: str = setting("cpc", "one of those that `labelsieve methods` lists, or one of your own")
     cleaner: str = setting("cpc-awr", "gmm-agn, gmm-awr, cpc-agn, cpc-awr, contrastive, or one that was registered")
     network: str = setting(
         "small", "as for --network; auto: by the pictures' size, their number and the device when the run begins"

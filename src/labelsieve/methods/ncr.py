@@ -21,11 +21,10 @@ from labelsieve.methods.contract import Cell, Look, Make, Method, Phase, Terms, 
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.neighbours import against_the_rest, nearest
+from labelsieve.methods.parts.neighbours import against_the_rest, nearest, weighted_mean
 from labelsieve.methods.parts.subsets import cycled
 
 LEAST = 1e-16  # of a share, as published: the logarithm of none is not taken
-PIECE = 4096  # rows whose neighbours' shares are there at one time
 
 
 def cell(published: float, neighbours: int) -> Cell:
@@ -122,9 +121,7 @@ class Ncr(Method):
         """The neighbours' mean softmax (N, K), weighted as in training, over the whole set."""
         count = self.c.neighbours or self.training.batch - 1
         cosines, rows = nearest(seen.features, count, itself=False)
-        weights = normalised(cosines.clamp_min(0) ** self.c.gamma)
-        pieces = zip(weights.split(PIECE), rows.split(PIECE))
-        return torch.cat([(w.unsqueeze(2) * seen.probs[near]).sum(1) for w, near in pieces])
+        return weighted_mean(normalised(cosines.clamp_min(0) ** self.c.gamma), rows, seen.probs)
 
 
 def check_batch(batch: int, classes: int) -> None:

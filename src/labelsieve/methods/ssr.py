@@ -19,11 +19,10 @@ from labelsieve.methods.contract import Cell, Look, Make, Method, Phase, Terms, 
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.neighbours import against_the_rest, votes
+from labelsieve.methods.parts.neighbours import VOTERS, against_the_rest, voters, votes
 from labelsieve.methods.parts.partition import collapse
 from labelsieve.methods.parts.subsets import cycled
 
-VOTERS, ONE_IN = 200, 10  # so many samples vote, and of a small set no more than one in ten
 HEAD = 128  # dimensions that g and h lead to
 
 
@@ -109,13 +108,10 @@ class Ssr(Method):
         relabelled = relabel(seen, self.c.theta_r)
         if pinned is not None:
             relabelled = torch.where(pinned, seen.labels, relabelled)
-        shares = vote_shares(seen.features, relabelled, seen.classes, self.voters(len(relabelled)))
+        shares = vote_shares(seen.features, relabelled, seen.classes, voters(len(relabelled), self.c.neighbours))
         support = shares.gather(1, relabelled.unsqueeze(1)).squeeze(1) / shares.amax(1)
         clean = support >= self.c.theta_s
         return Selection(relabelled, support, clean if pinned is None else clean | pinned, shares)
-
-    def voters(self, samples: int) -> int:
-        return self.c.neighbours or min(VOTERS, max(1, samples // ONE_IN))
 
     def said(self, seen: Evidence, chosen: Selection) -> Verdict:
         """Of the given labels: each one's votes against the strongest other class's. At even votes a label counts as clean."""

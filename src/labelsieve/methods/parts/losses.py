@@ -165,11 +165,16 @@ def mix(first: Tensor, second: Tensor, share: Tensor) -> Tensor:
 
 
 def mixing_shares(steps: int, beta: float, generator: torch.Generator) -> Tensor:
-    """l ~ Beta(a, a), l = max(l, 1 - l), one for each step: (steps,). Two Gamma draws make a Beta draw."""
-    shape = torch.full((2, steps), float(beta), dtype=torch.float64)
-    gammas = torch._standard_gamma(shape, generator=generator)
-    share = gammas[0] / gammas.sum(0)
+    """l ~ Beta(a, a), l = max(l, 1 - l), one for each step: (steps,)."""
+    share = beta_draws(steps, beta, generator)
     return torch.maximum(share, 1 - share).to(torch.float32)
+
+
+def beta_draws(count: int, beta: float, generator: torch.Generator) -> Tensor:
+    """Beta(a, a), (count,) float64. Two Gamma draws make a Beta draw."""
+    shape = torch.full((2, count), float(beta), dtype=torch.float64)
+    gammas = torch._standard_gamma(shape, generator=generator)
+    return gammas[0] / gammas.sum(0)
 
 
 def ramp(epoch: float, start: float, length: float) -> float:

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+VOTERS, ONE_IN = 200, 10  # so many samples vote, and of a small set no more than one in ten
+PIECE = 4096  # rows whose neighbours' shares are there at one time
 ROOM = {"cuda": 2**27, "cpu": 2**22}  # cosines held at one time: half a GiB on a GPU; what a CPU's cache serves well
 
 
@@ -31,6 +33,17 @@ def nearest(features: Tensor, k: int, itself: bool = True) -> tuple[Tensor, Tens
                 alike[own, own + first] = -torch.inf
             torch.topk(alike, k, dim=1, sorted=False, out=(cosines[first : first + block], places[first : first + block]))
     return cosines, places
+
+
+def voters(samples: int, asked: int = 0) -> int:
+    """How many neighbours a sample has where so many were asked for; 0: by the size of the set."""
+    return asked or min(VOTERS, max(1, samples // ONE_IN))
+
+
+def weighted_mean(weights: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
+    """The mean shares (N, K) of each sample's neighbours, by their rows and weights (N, k), which add up to 1."""
+    pieces = zip(weights.split(PIECE), rows.split(PIECE))
+    return torch.cat([(w.unsqueeze(2) * shares[near]).sum(1) for w, near in pieces])
 
 
 def votes(features: Tensor, labels: Tensor, classes: int, k: int) -> Tensor:
