@@ -42,7 +42,7 @@ def cell(published: float | None, low: float, starting: int, ramp: int) -> Cell:
     )
 
 
-def web_cell(epochs: int, low: float, own: Mapping[str, Any], settings: Mapping[str, Any]) -> Cell:
+def web_cell(epochs: int, low: float, own: dict[str, Any], settings: dict[str, Any]) -> Cell:
     shared = {
         "training.epochs": epochs,
         "training.batch": 64,
