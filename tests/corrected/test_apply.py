@@ -21,6 +21,7 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Decision
 from labelsieve.issues.reading import read_issues
 from labelsieve.runs import atomic
+from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
 from runs.made_runs import as_advised, files_in, made_run
 
@@ -73,7 +74,7 @@ def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, pu
 def test_a_run_with_a_caution_vouches_for_nothing(tmp_path: Path, run: Path) -> None:
     """It would relabel three labels, and was not trained to its end."""
     with pytest.raises(ToolError, match="--auto is refused while a caution stands: Stopped after.*labelsieve review"):
-        automatic(RunFolder.open(run))
+        automatic(RunFolder.open(run), read_findings(RunFolder.open(run)))
 
 
 @pytest.mark.parametrize("readable", [False, True])

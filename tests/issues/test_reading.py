@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_what_was_written_comes_back_with_types(file: Path) -> None:
-    found, told = read_issues(file), awkward().columns()
+    found, told = read_issues(file), awkward().columns
     assert list(found) == list(COLUMNS)
     for name, kind in COLUMNS.items():
         assert all(type(value) is kind for value in found[name])

@@ -47,7 +47,7 @@ def test_as_many_are_listed_as_are_wrong(digits: Digits) -> None:
 
 def test_one_model_relabels_nothing_and_says_who_spoke(digits: Digits) -> None:
     probs, given, _ = digits
-    columns = listed(probs, given).columns()
+    columns = listed(probs, given).columns
     assert set(columns["action"]) == {"keep", "review"}
     assert not any("network" in reason for reason in columns["reason"])
     assert any(reason.startswith("Looks like") for reason in columns["reason"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve.results.card import card, plain
+from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import arrays_file, tiny_config, whole
@@ -16,7 +17,7 @@ def test_its_figures_are_those_of_the_run(finished: Path) -> None:
     text = (finished / "README.md").read_text()
     folder = RunFolder(finished)
     found, record = read_findings(folder), read_record(folder)
-    assert text == card(found, record)
+    assert text == card(found, record, cautions(found, record))
     accuracy = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()][1]["accuracy"]["both"]
     assert f"{accuracy:.2f} %" in text and "48" in text
     share, low, high = (f"{100 * part:.1f}" for part in (found.share.share, found.share.low, found.share.high))

@@ -32,17 +32,14 @@ from labelsieve.config.validate import cleaner_of, unheeded, validate
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.errors import ToolError
-from labelsieve.issues.table import LabelIssues
-from labelsieve.methods.contract import Verdict
-from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.nets import lent
 from labelsieve.predict.model import Model, built
-from labelsieve.results.outcome import label_issues, model_facts, model_tensors
+from labelsieve.results.cautions import cautions
+from labelsieve.results.outcome import Outcome, model_facts, model_tensors
 from labelsieve.runs import checkpoint
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows
-from labelsieve.train.in_memory import cautions_of
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run, fingerprint, scales
 from labelsieve.train.start import resume, settled, start
@@ -249,31 +246,22 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             run = start(None, config, rows=rows)
         else:
             run = run_in(Path(self.run_dir), config, rows)
-        verdict, method, held = self._trained(run), run.parts.method, run.parts.held
-        facts = model_facts(config, method, rows.collection)
-        self.model_: Model = built(facts, model_tensors(method), choose_device(str(self.device)))
-        limit = run.parts.limit(verdict.seen)
-        ranked = label_issues(verdict, rows.data, method, run.history, None, limit, held)
-        self.cautions_ = cautions_of(config, run.metrics, run.decision, verdict, ranked, limit, held)
-        self.issues_ = self._issues(verdict, ranked, ids, held)
+        # Closed at once: a notebook keeps an interrupted call's frames, and with them the lock on the run.
+        with closing(each_epoch(run)) as steps:  # type: ignore[type-var]
+            for step in steps:
+                if self.verbose:
+                    shown(step.record, step.epochs)
+        facts = model_facts(config, run.parts.method, rows.collection)
+        self.model_: Model = built(facts, model_tensors(run.parts.method), choose_device(str(self.device)))
+        assert run.outcome is not None
+        self.cautions_ = tuple(cautions(run.found, run.record))
+        self.issues_ = self._issues(run.outcome, ids, run.parts.held)
         self.clean_probability_ = self.issues_.label_score
         self.label_issues_ = self.issues_.to_frame()
 
-    def _trained(self, run: Run) -> Verdict:
-        """Train the run to its end; the verdict is on all labels."""
-        epochs: list[Epoch] = []
-        # Closed at once: a notebook keeps an interrupted call's frames, and with them the lock on the run.
-        with closing(each_epoch(run, watch=epochs.append)) as steps:  # type: ignore[type-var]
-            for step in steps:
-                del epochs[:-1]
-                if self.verbose:
-                    shown(step.record, step.epochs)
-        verdict = epochs[-1].verdict
-        assert verdict is not None
-        return verdict
-
-    def _issues(self, verdict: Verdict, ranked: LabelIssues, ids: NDArray[Any], held: HeldOut | None) -> IssueTable:
+    def _issues(self, outcome: Outcome, ids: NDArray[Any], held: HeldOut | None) -> IssueTable:
         """The same ranking as a run's issues.csv."""
+        verdict, ranked = outcome.verdict, outcome.issues
         first = torch.stack(next(iter(verdict.opinions.values()))).cpu().numpy()
         return IssueTable(
             id=ids,

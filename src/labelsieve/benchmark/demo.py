@@ -3,14 +3,12 @@
 It writes a summary and an HTML report of two finished runs. All figures are those of the runs.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
-from labelsieve.data.npz import read_npz
 from labelsieve.methods.parts.diagnostics import precision_recall
 from labelsieve.report.demo import DemoReport, DemoRow, Suspect
 from labelsieve.report.line_chart import Curve
@@ -28,40 +26,18 @@ def demo_config(method: str, seed: int, epochs: int | None = None) -> Config:
     )
 
 
-@dataclass(frozen=True)
-class Found:
-    """What the cpc run said of each sample, from its folder, with what is true beside it."""
-
-    order: np.ndarray  # samples, most suspicious first
-    flagged: np.ndarray  # (N,) bool
-    wrong: np.ndarray  # (N,) bool
-    suggested: np.ndarray  # (N,) int
-    score: np.ndarray  # (N,)
-    losses: np.ndarray  # (N,)
-
-
-def found_by(run: Run) -> Found:
-    """Read issues.csv and scores.npz back, as a user would."""
-    data, truth = run.rows.data, run.rows.truth
-    assert truth is not None
-    position = {name: i for i, name in enumerate(data.ids)}
-    number = {name: k for k, name in enumerate(data.classes)}
-    rows = run.home.read_issues()
-    order = np.array([position[row["id"]] for row in rows])
-    flagged, score, suggested = np.zeros(len(data), bool), np.zeros(len(data)), np.zeros(len(data), int)
-    flagged[order] = [row["is_label_issue"] == "True" for row in rows]
-    score[order] = [float(row["label_score"]) for row in rows]
-    suggested[order] = [number[row["predicted_label"]] for row in rows]
-    losses = read_npz(run.home.scores)["loss"].mean(0)
-    return Found(order, flagged, (truth.labels != data.labels).numpy(), suggested, score, losses)
+def wrong_in(run: Run) -> np.ndarray:
+    """(N,) bool: whose label was made wrong."""
+    assert run.rows.truth is not None
+    return (run.rows.truth.labels != run.rows.data.labels).numpy()
 
 
 def summarise(runs: dict[str, Run]) -> dict[str, dict[str, float | None]]:
     """The figures of summary.json: accuracies in percent, the rest as shares."""
     import torch
 
-    found = found_by(runs["cpc"])
-    precision, recall = precision_recall(torch.from_numpy(found.flagged), torch.from_numpy(found.wrong))
+    cpc = runs["cpc"]
+    precision, recall = precision_recall(torch.from_numpy(cpc.found.is_issue), torch.from_numpy(wrong_in(cpc)))
     result: dict[str, dict[str, float | None]] = {}
     for method in METHODS:
         accuracies = test_accuracies(runs[method])
@@ -83,8 +59,8 @@ def test_accuracies(run: Run) -> list[float]:
 
 
 def report(runs: dict[str, Run], summary: dict[str, dict[str, float | None]]) -> DemoReport:
-    cpc, found = runs["cpc"], found_by(runs["cpc"])
-    data = cpc.rows.data
+    cpc = runs["cpc"]
+    data, found, wrong = cpc.rows.data, cpc.found, wrong_in(cpc)
     best = [found.order[i] for i in range(24)]
     suspects = [
         Suspect(
@@ -93,7 +69,7 @@ def report(runs: dict[str, Run], summary: dict[str, dict[str, float | None]]) ->
             data.classes[int(data.labels[i])],
             data.classes[found.suggested[i]],
             float(found.score[i]),
-            bool(found.wrong[i]),
+            bool(wrong[i]),
         )
         for i in best
     ]
@@ -105,8 +81,8 @@ def report(runs: dict[str, Run], summary: dict[str, dict[str, float | None]]) ->
         accuracy=[_accuracy_curve(NAMES[method], runs[method]) for method in METHODS],
         auc=_auc_curves(cpc),
         warmup=cpc.parts.method.c.warmup,
-        losses=found.losses,
-        wrong=found.wrong,
+        losses=found.loss,
+        wrong=wrong,
         suspects=suspects,
         settings=_settings(cpc),
     )

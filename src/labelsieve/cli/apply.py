@@ -57,6 +57,7 @@ def apply(
     from labelsieve.decisions.state import REFUSE
     from labelsieve.errors import UsageError
     from labelsieve.issues.policy import read_decisions
+    from labelsieve.runs.findings import read_findings
     from labelsieve.runs.folder import RunFolder
     from labelsieve.terminal.console import console
 
@@ -69,12 +70,14 @@ def apply(
     if on_conflict is not None and not from_log:
         raise UsageError("--on-conflict goes with the log of a run, and --decisions names a file; leave one out")
     told = logged(file, on_conflict or REFUSE) if from_log else read_decisions(file)
-    if auto:
-        told = automatic(RunFolder.open(run)) | told
+    folder = RunFolder.open(run)
+    found = read_findings(folder) if auto else None
+    if found is not None:
+        told = automatic(folder, found) | told
     elif from_log:
         check_decided(file, told)
     put = "copy" if copy else "symlink" if symlink else "hardlink"
-    done = apply_run(run, out, told, put, source_at(data) if data else None)
+    done = apply_run(run, out, told, put, source_at(data) if data else None, found)
     counts = ", ".join(f"{done.actions.get(name, 0)} {words}" for name, words in (("relabel", "relabelled"), ("drop", "dropped")))
     for note in done.notes:
         console.print(f"note: {note}")

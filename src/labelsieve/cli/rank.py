@@ -63,7 +63,7 @@ def write(issues: "LabelIssues", draft: Path, suffix: str) -> None:
     from labelsieve.issues.reading import write_parquet
 
     if suffix == ".parquet":
-        write_parquet(issues.columns(), draft)
+        write_parquet(issues.columns, draft)
         return
     with draft.open("w", encoding="utf-8", newline="") as stream:
         stream.writelines(issues.csv_lines())

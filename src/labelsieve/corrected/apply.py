@@ -48,14 +48,15 @@ def apply_run(
     decisions: Mapping[str, Decision],
     put: str = HARDLINK,
     source: str | None = None,
+    found: Findings | None = None,
 ) -> Applied:
     """Write the data set of the run at `path` to `out`, which must not exist, as decided, and `changes.csv` with it.
 
     `put` says how pictures get into a new folder: hardlink, symlink or copy. `source` says where the data are now. What was
-    decided in earlier rounds is always in it.
+    decided in earlier rounds is always in it. `found` is what the run found, where that has been read already.
     """
     folder = RunFolder.open(path)
-    begun, found = folder.read_config(), read_findings(folder)
+    begun, found = folder.read_config(), found or read_findings(folder)
     config = begun if source is None else moved_to(begun, source)
     source = config.data.source
     if source.partition(":")[0] in OWN:  # its form can only be told where it is

@@ -4,16 +4,15 @@ from labelsieve.errors import ToolError, command
 from labelsieve.issues.policy import Decision
 from labelsieve.issues.rules import RELABEL
 from labelsieve.results.cautions import cautions
-from labelsieve.runs.findings import Findings, read_findings, read_record
+from labelsieve.runs.findings import Findings, read_record
 from labelsieve.runs.folder import RunFolder
 
 # Measured (RESULTS.md): where the estimate promised so much, 77 % or more were right and no set ended with fewer right labels.
 VOUCHED = 0.6
 
 
-def automatic(folder: RunFolder) -> dict[str, Decision]:
-    """{id: decision}; a `ToolError` where the run does not vouch for its suggestions."""
-    found = read_findings(folder)
+def automatic(folder: RunFolder, found: Findings) -> dict[str, Decision]:
+    """{id: decision} by what the run found; a `ToolError` where it does not vouch for its suggestions."""
     standing = cautions(found, read_record(folder))
     if standing:
         raise ToolError(

@@ -42,7 +42,8 @@ COLUMNS: dict[str, type] = {
     "decided": str,
 }
 PIECE = 8192  # rows
-NOTHING = 5e-7  # what six decimals round to zero, and would write as -0.000000
+DECIMALS = 6
+NOTHING = 5e-7  # what six decimals round to zero, and some of them to -0.0
 ADDED = {"decided": ""}  # columns that older files do not have, and what stands for them
 EVIDENCE = (
     "chance_by_prototype",
@@ -114,8 +115,10 @@ class LabelIssues:
         said = rules.reason(self.signs, str(self.kind[row]), action, row, names)
         return f"{said} A person was unsure." if unsure else said
 
+    @cached_property
     def columns(self) -> dict[str, list[Any]]:
-        """Every column of COLUMNS as a list, most suspicious first; numbers that are not known are NaN."""
+        """Every column of COLUMNS as a list, most suspicious first, as issues.csv gives it back: numbers with six decimals,
+        NaN where they are not known."""
         order = self.order.tolist()
         suggested = [self.classes[k] for k in self.predicted[self.order].tolist()]
         table: dict[str, list[Any]] = {
@@ -134,7 +137,7 @@ class LabelIssues:
             "decided": [""] * len(order) if self.decided is None else [self.decided[i] for i in order],
         }
         table |= {name: self._known(name)[self.order].tolist() for name in EVIDENCE}
-        return {name: table[name] for name in COLUMNS}
+        return {name: list(map(_as_written, table[name])) if kind is float else table[name] for name, kind in COLUMNS.items()}
 
     def with_decisions(self, decided: Sequence[str] | None) -> "LabelIssues":
         """The same list, knowing what people decided (N,) in earlier rounds: what is settled is no issue, whatever tau is."""
@@ -145,8 +148,7 @@ class LabelIssues:
 
     def csv_lines(self) -> Iterator[str]:
         """issues.csv, line by line."""
-        columns = self.columns()
-        texts = [map(_text, columns[name]) for name in COLUMNS]
+        texts = [map(_text, self.columns[name]) for name in COLUMNS]
         return csv_lines(list(COLUMNS), zip(*texts))
 
     def _known(self, name: str) -> np.ndarray:
@@ -154,10 +156,16 @@ class LabelIssues:
         return np.full(len(self.given), np.nan) if found is None else np.asarray(found, np.float64)
 
 
+def _as_written(value: float) -> float:
+    if not math.isfinite(value):
+        return math.nan
+    return round(value, DECIMALS) if abs(value) >= NOTHING else 0.0
+
+
 def _text(value: Any) -> str:
-    """Numbers with six decimals, empty where they are not finite."""
+    """Numbers with six decimals, empty where they are not known."""
     if isinstance(value, float):
-        return (f"{value:.6f}" if abs(value) >= NOTHING else "0.000000") if math.isfinite(value) else ""
+        return f"{value:.{DECIMALS}f}" if value == value else ""
     return str(value)
 
 

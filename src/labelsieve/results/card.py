@@ -8,9 +8,9 @@ from labelsieve.config.lengths import method_words
 from labelsieve.issues.estimate import BY_HEADS, HOW, LIMITED, in_words
 from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
-from labelsieve.results.cautions import cautions, write_cautions
+from labelsieve.results.cautions import cautions
 from labelsieve.runs import atomic
-from labelsieve.runs.findings import Findings, Record, read_findings, read_record
+from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
 
 MOST_CLASSES = 50
@@ -22,17 +22,18 @@ MEASURES = {
 }
 
 
-def write_card(folder: RunFolder) -> None:
-    """The card, and the cautions in it as facts for programs, in estimate.json."""
-    found, record = read_findings(folder), read_record(folder)
-    atomic.write_text(folder.card, card(found, record))
-    write_cautions(folder, found, record)
+def write_card(folder: RunFolder, found: Findings, record: Record) -> None:
+    """The card, and the cautions in it as facts for programs: in estimate.json, with what was estimated and decided."""
+    said = cautions(found, record)
+    atomic.write_text(folder.card, card(found, record, said))
+    folder.write_json(folder.estimate, record.decision | {"cautions": said})
 
 
-def card(found: Findings, record: Record) -> str:
+def card(found: Findings, record: Record, said: Sequence[str]) -> str:
+    """Its text; `said` are the cautions."""
     parts = [
         _head(found, record),
-        *_cautions(found, record),
+        *(["## Caution\n\n" + "\n".join(f"- {plain(caution)}" for caution in said)] if said else []),
         _data(found, record),
         _labels(found),
         _model(found, record),
@@ -50,11 +51,6 @@ def _head(found: Findings, record: Record) -> str:
         f"that seem wrong. Written by labelsieve {record.environment.get('labelsieve', '')}; every figure was measured or "
         f"estimated in this run, and estimates say so."
     )
-
-
-def _cautions(found: Findings, record: Record) -> list[str]:
-    said = [f"- {plain(caution)}" for caution in cautions(found, record)]
-    return ["## Caution\n\n" + "\n".join(said)] if said else []
 
 
 def _data(found: Findings, record: Record) -> str:

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from labelsieve import run_files
 from labelsieve.cells import computed
 from labelsieve.config.lengths import all_warm_up
 from labelsieve.data.trust import doubts, formulas, single_samples
 from labelsieve.issues.estimate import UNKNOWN
 from labelsieve.issues.rules import RELABEL
 from labelsieve.runs.findings import Findings, Record
-from labelsieve.runs.folder import RunFolder
 
 WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels
@@ -71,12 +69,6 @@ def _confirmed(found: Findings, record: Record) -> bool:
     end, first = found.share, record.estimate
     done = record.epochs_done >= record.epochs_planned
     return bool(first and done and end.high - end.low <= WIDE and first["low"] <= end.share <= first["high"])
-
-
-def write_cautions(folder: RunFolder, found: Findings, record: Record) -> None:
-    """Into estimate.json, beside what was estimated and decided, where something was."""
-    before = run_files.facts(folder.estimate)
-    folder.write_json(folder.estimate, before | {"cautions": cautions(found, record)})
 
 
 def _sentence(words: str) -> str:

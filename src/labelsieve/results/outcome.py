@@ -13,7 +13,8 @@ from torch import Tensor
 
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, NoisyData
-from labelsieve.issues import reading
+from labelsieve.issues.reading import Columns, can_write_parquet
+from labelsieve.issues.reading import write_parquet as write_columns
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.methods.contract import Method, Verdict
 from labelsieve.methods.parts.cleaners import Judge
@@ -24,6 +25,7 @@ from labelsieve.results.history import ScoreHistory
 from labelsieve.results.label_score import label_score
 from labelsieve.runs import atomic
 from labelsieve.runs.features import backbone_of, is_frozen
+from labelsieve.runs.findings import Findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.version import __version__
 
@@ -108,6 +110,15 @@ def columns(verdict: Verdict, similar: Similarity | None, history: ScoreHistory)
     return found | trend(history)
 
 
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run found, as it stands: the verdict, the list that is ranked by it, and what reports and cautions read."""
+
+    verdict: Verdict
+    issues: LabelIssues
+    found: Findings
+
+
 def label_issues(
     verdict: Verdict,
     data: NoisyData,
@@ -153,18 +164,15 @@ def write_issues(folder: RunFolder, issues: LabelIssues) -> None:
             file.writelines(issues.csv_lines())
 
     atomic.write_file(folder.issues, write)
-    write_parquet(folder)
+    write_parquet(folder, issues.columns)
 
 
-def write_parquet(folder: RunFolder) -> None:
-    """Made from the text, so that both hold the same numbers, and so that it can be made again."""
-    if reading.can_write_parquet():
-        columns = reading.read_issues(folder.issues)
-        atomic.write_file(folder.issues_parquet, lambda draft: reading.write_parquet(columns, draft))
+def write_parquet(folder: RunFolder, columns: Columns) -> None:
+    if can_write_parquet():
+        atomic.write_file(folder.issues_parquet, lambda draft: write_columns(columns, draft))
 
 
-def write_scores(
-    folder: RunFolder,
+def scores_of(
     verdict: Verdict,
     data: NoisyData,
     method: Method,
@@ -172,8 +180,8 @@ def write_scores(
     limit: NoiseEstimate | None = None,
     least: float | None = None,
     held: HeldOut | None = None,
-) -> None:
-    """Everything per sample, row i for sample i: (R, N) for R networks, (N,) or (N, 5) for all, (S, R, N) over time.
+) -> dict[str, np.ndarray]:
+    """What scores.npz holds, row i for sample i: (R, N) for R networks, (N,) or (N, 5) for all, (S, R, N) over time.
 
     Where a `limit` bounds the issues, also its share with its interval: `limit` (3,). Of few samples, the `least` share wrong.
     """
@@ -203,7 +211,7 @@ def write_scores(
     if similar is not None:
         arrays |= {"similarity_given": similar.given, "similarity_best": similar.best, "nearest": similar.nearest}
     kept = {name: value.numpy() for name, value in history.state_dict().items() if name != "stride"}
-    folder.write_arrays(folder.scores, arrays | {f"history_{name}": value for name, value in kept.items()})
+    return arrays | {f"history_{name}": value for name, value in kept.items()}
 
 
 def write_model(

@@ -1,6 +1,7 @@
-"""Reads what a run found from its folder, per sample and as estimates. No training here."""
+"""What a run found, per sample and as estimates: from its tables as they are at hand, or read back from its folder."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -139,23 +140,28 @@ def read_findings(folder: RunFolder) -> Findings:
                 f"go on with {command('resume', folder.path)}"
             )
     columns, scores = read_issues(folder.issues), read_npz(folder.scores, of_run=True)
+    made = load_noise(folder.noise, of_run=True).flipped.numpy() if is_there(folder.noise) else None
     try:
-        classes, ids = scores["classes"].tolist(), scores["ids"].tolist()
-        place = {name: row for row, name in enumerate(ids)}
-        number = {name: k for k, name in enumerate(classes)}
-        order = np.array([place[name] for name in columns["id"]], int)
-        if len(order) != len(ids):
-            raise KeyError(f"{len(order)} rows for {len(ids)} samples")
-        back = np.argsort(order, kind="stable")
-        suggested = np.array([number[name] for name in columns["suggested_label"]], int)[back]
-        judges = np.stack([scores[name] for name in reversed(scores) if name.startswith("by_")])
-        loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
+        return findings(columns, scores, made)
     except KeyError as error:
         raise ToolError(
             f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); "
             f"put back the file that was changed, or repeat the run"
         ) from None
-    made = load_noise(folder.noise, of_run=True).flipped.numpy() if is_there(folder.noise) else None
+
+
+def findings(columns: Columns, scores: Mapping[str, np.ndarray], made_wrong: np.ndarray | None) -> Findings:
+    """The columns of issues.csv joined by id with the arrays of scores.npz; a `KeyError` where one lacks what the other has."""
+    classes, ids = scores["classes"].tolist(), scores["ids"].tolist()
+    place = {name: row for row, name in enumerate(ids)}
+    number = {name: k for k, name in enumerate(classes)}
+    order = np.array([place[name] for name in columns["id"]], int)
+    if len(order) != len(ids):
+        raise KeyError(f"{len(order)} rows for {len(ids)} samples")
+    back = np.argsort(order, kind="stable")
+    suggested = np.array([number[name] for name in columns["suggested_label"]], int)[back]
+    judges = np.stack([scores[name] for name in reversed(list(scores)) if name.startswith("by_")])
+    loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
     score = np.array(columns["label_score"])[back]
     is_issue = np.array(columns["is_label_issue"], bool)[back]
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
@@ -171,7 +177,7 @@ def read_findings(folder: RunFolder) -> Findings:
         wrong = doubted(wrong, float(scores["least_wrong"]))
     decided = np.array([action in LABELLING for action in columns["decided"]], bool)[back]
     limit = "limit" in scores and not heads
-    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made, decided, limit, heads)
+    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made_wrong, decided, limit, heads)
 
 
 def read_record(folder: RunFolder) -> Record:

@@ -17,7 +17,7 @@ from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.decisions.state import settled
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.runs.findings import read_findings, read_record
+from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
 
@@ -145,14 +145,19 @@ def _line(facts: Any) -> RoundFacts:
 
 def rounds(folder: RunFolder) -> list[RoundFacts]:
     """Every round up to this run's own, which must have divided its labels."""
-    begun, found, record = round_of(folder.read_config()), read_findings(folder), read_record(folder)
+    record = read_record(folder)
+    return rounds_up_to(folder.path, round_of(record.config), read_findings(folder), record)
+
+
+def rounds_up_to(path: Path, begun: Round | None, found: Findings, record: Record) -> list[RoundFacts]:
+    """The same of a run that is at hand."""
     count, share = len(found.score), found.share
     known = record.final.get("wrong_labels")
     if known is None and found.made_wrong is not None:
         known = int(found.made_wrong.sum())
     own = RoundFacts(
         round=1 if begun is None else begun.number,
-        run=str(folder.path.absolute()),
+        run=str(path.absolute()),
         samples=count,
         decisions=0 if begun is None else begun.used,
         wrong=count * share.share,

@@ -10,9 +10,8 @@ from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import in_words
 from labelsieve.issues.rules import ACTIONS
 from labelsieve.results.cautions import cautions
-from labelsieve.runs.findings import read_findings, read_record, things_of
-from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.rounds import rounds
+from labelsieve.runs.findings import things_of
+from labelsieve.runs.rounds import round_of, rounds_up_to
 from labelsieve.runs.rows import Rows
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import interruptible
@@ -59,21 +58,20 @@ def show_training(run: Run, limit: float | None, began: float | None = None) -> 
         done = show_epochs(run, stopper)
     if done:
         say_summary(run)
-        if folder.issues.exists():
-            _say_findings(folder)
-        if run.rows.decided is not None:
-            say_rounds(rounds(folder))
-        listed = f"; most suspicious labels first in {folder.issues}" if folder.issues.exists() else ""
-        console.print(f"done: {path}{listed}")
+        _say_findings(run)
+        begun = round_of(run.config)
+        if begun is not None:
+            say_rounds(rounds_up_to(path, begun, run.found, run.record))
+        console.print(f"done: {path}; most suspicious labels first in {folder.issues}")
     else:
         console.print(f"stopped after epoch {run.epoch} of {run.parts.method.training.epochs}; resume with:")
         console.print(f"  {again}")
         raise typer.Exit(stopper.exit_code)
 
 
-def _say_findings(folder: RunFolder) -> None:
+def _say_findings(run: Run) -> None:
     """How many labels seem wrong, what to do about those that are listed, and when not to trust it; as card and report say."""
-    found = read_findings(folder)
+    found = run.found
     issues = int(found.is_issue.sum())
     lead, aside = in_words(found.share.share, found.share.low, found.share.high)
     actions = ", ".join(f"{found.issue_actions[name]:,} to {name}" for name in ACTIONS if found.issue_actions[name])
@@ -82,5 +80,5 @@ def _say_findings(folder: RunFolder) -> None:
         f"{lead} of the labels seem to be wrong ({aside}); "
         f"{issues:,} of {len(found.score):,} {listed}{': ' if actions else ''}{actions}"
     )
-    for caution in cautions(found, read_record(folder)):
+    for caution in cautions(found, run.record):
         console.print(f"caution: {caution}", style="yellow")

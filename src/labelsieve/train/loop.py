@@ -13,19 +13,19 @@ import torch
 
 from labelsieve.config.lengths import divides
 from labelsieve.errors import ToolError
-from labelsieve.methods.contract import Method, Verdict
+from labelsieve.methods.contract import Method
 from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, verdict_now
 from labelsieve.results.card import write_card
 from labelsieve.results.early import write_early_losses
 from labelsieve.results.label_score import remember
 from labelsieve.results.neighbours import neighbours
-from labelsieve.results.outcome import label_issues, write_issues, write_scores
+from labelsieve.results.outcome import Outcome, label_issues, scores_of, write_issues
 from labelsieve.runs import checkpoint
-from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.findings import findings
 from labelsieve.train.choice import better, tested
 from labelsieve.train.decide import decide, left_open, seen_after_warm_up, with_decision
 from labelsieve.train.measure import Measure
-from labelsieve.train.run import Run, keep_answers, keep_model, save, settle
+from labelsieve.train.run import Run, keep_answers, keep_estimate, keep_model, save, settle
 from labelsieve.train.stop import Pace
 
 
@@ -110,14 +110,17 @@ def _move_on(run: Run, epoch: Epoch, record: dict[str, Any], seconds: float) -> 
 
 def _write(run: Run, epoch: Epoch, at_stop: bool) -> None:
     """Metrics and timings; where the run stops also what it found."""
+    if at_stop:
+        run.outcome = _outcome(run, epoch)
     if run.folder is None:
         return
     if at_stop:
-        _write_outcome(run.folder, run, epoch)
+        keep_answers(run)
+        keep_model(run)
     run.folder.write_lines(run.folder.metrics, run.metrics)
     run.folder.write_lines(run.folder.timings, run.timings)
     if run.done:
-        write_card(run.folder)
+        write_card(run.folder, run.found, run.record)
 
 
 def _epochs(run: Run) -> Iterator[Epoch]:
@@ -127,6 +130,7 @@ def _epochs(run: Run) -> Iterator[Epoch]:
         yield from learn(method, engine, run.epoch, stop=method.c.warmup)
         seen = seen_after_warm_up(method, engine)
         settle(run, decide(run.config, seen, run.parts.noise(seen)))
+        keep_estimate(run)
     yield from learn(method, engine, run.epoch)
 
 
@@ -181,23 +185,24 @@ def _measure(run: Run) -> Measure:
     return Measure(rows.data, rows.truth, rows.test, parts.method, parts.engine, val, rows.collection.also)
 
 
-def _write_outcome(folder: RunFolder, run: Run, epoch: Epoch) -> None:
-    """Scores, issues and model as they stand; in the warm-up, and of a draw of the samples, there is only a model."""
+def _outcome(run: Run, epoch: Epoch) -> Outcome | None:
+    """What is found as the run stands; None in the warm-up and of a draw of the samples: then there is only a model.
+
+    Into its folder go scores.npz, the list of issues, and for each issue the samples to compare it with.
+    """
     verdict = epoch.verdict
     if verdict is None and epoch.phase != WARM_UP:
         verdict = verdict_now(run.parts.method, run.parts.engine)
-    if verdict is not None and not verdict.rows:
-        _write_verdict(folder, run, verdict)
-    keep_answers(run)
-    keep_model(run)
-
-
-def _write_verdict(folder: RunFolder, run: Run, verdict: Verdict) -> None:
-    """scores.npz, the list of issues, and for each issue the samples to compare it with."""
-    data, method, held = run.rows.data, run.parts.method, run.parts.held
-    limit = run.parts.limit(verdict.seen)
-    write_scores(folder, verdict, data, method, run.history, limit, run.parts.least(verdict.seen), held)
-    found = label_issues(verdict, data, method, run.history, run.rows.collection.paths, limit, held)
-    issues = found.with_decisions(run.rows.decided)
-    write_issues(folder, issues)
-    folder.write_arrays(folder.neighbours, neighbours(verdict, issues))
+    if verdict is None or verdict.rows:
+        return None
+    rows, method, held = run.rows, run.parts.method, run.parts.held
+    limit, least = run.parts.limit(verdict.seen), run.parts.least(verdict.seen)
+    scores = scores_of(verdict, rows.data, method, run.history, limit, least, held)
+    ranked = label_issues(verdict, rows.data, method, run.history, rows.collection.paths, limit, held)
+    issues = ranked.with_decisions(rows.decided)
+    if run.folder is not None:
+        run.folder.write_arrays(run.folder.scores, scores)
+        write_issues(run.folder, issues)
+        run.folder.write_arrays(run.folder.neighbours, neighbours(verdict, issues))
+    made_wrong = None if rows.noise is None else rows.noise.flipped.numpy()
+    return Outcome(verdict, issues, findings(issues.columns, scores, made_wrong))

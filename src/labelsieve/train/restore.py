@@ -16,9 +16,9 @@ from labelsieve.config.validate import validate_for
 from labelsieve.data import noise as label_noise
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError
+from labelsieve.issues.reading import read_issues
 from labelsieve.methods.parts.momentum import restore
 from labelsieve.results.card import write_card
-from labelsieve.results.cautions import write_cautions
 from labelsieve.results.outcome import write_parquet
 from labelsieve.runs import checkpoint
 from labelsieve.runs.data_facts import difference, known_files, write_data_facts
@@ -29,7 +29,7 @@ from labelsieve.runs.own import Watch
 from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.train.choice import Chosen
 from labelsieve.train.decide import Decision, by_estimate
-from labelsieve.train.run import Run, fingerprint, keep_answers, keep_model, new_run, save, settle, values
+from labelsieve.train.run import Run, fingerprint, keep_answers, keep_estimate, keep_model, new_run, save, settle, values
 
 ALIKE = 0.01  # of a deviation: decoders round otherwise by far less
 
@@ -87,9 +87,12 @@ def _mend(run: Run) -> None:
         label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
     if run.rows.opened is not None and not (folder.data_facts.exists() and folder.samples.exists()):
         write_data_facts(folder, run.config, run.rows)
+    run.environment = run_files.facts(folder.environment) or environment(run.parts.engine.device)
     if not folder.environment.exists():
-        folder.write_json(folder.environment, environment(run.parts.engine.device))
+        folder.write_json(folder.environment, run.environment)
     if not run.done:
+        if not folder.estimate.exists():
+            keep_estimate(run)
         return
     if not folder.metrics.exists():
         folder.write_lines(folder.metrics, run.metrics)
@@ -104,11 +107,9 @@ def _mend(run: Run) -> None:
             f"put it back, or start a new run with --out elsewhere"
         )
     if not folder.issues_parquet.exists():
-        write_parquet(folder)
-    if folder.card.exists():
-        write_cautions(folder, read_findings(folder), read_record(folder))
-    else:
-        write_card(folder)
+        write_parquet(folder, read_issues(folder.issues))
+    if not (folder.card.exists() and folder.estimate.exists()):
+        write_card(folder, read_findings(folder), read_record(folder))
 
 
 def start_from_state(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[str, Any]]) -> None:

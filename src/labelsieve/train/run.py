@@ -2,7 +2,7 @@
 
 import hashlib
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -11,9 +11,10 @@ from labelsieve.data.noisy_data import MEMORY
 from labelsieve.results.answers import write_answers
 from labelsieve.results.cautions import early_cautions
 from labelsieve.results.history import ScoreHistory
-from labelsieve.results.outcome import write_model
+from labelsieve.results.outcome import Outcome, write_model
 from labelsieve.runs import checkpoint
 from labelsieve.runs.data_facts import counts
+from labelsieve.runs.findings import Findings, Record, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
@@ -38,12 +39,32 @@ class Run:
     decision: Decision | None = None  # what was left open and has been decided
     chosen: Chosen | None = None  # by the rule best-val: the model so far
     choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
+    environment: dict[str, Any] = field(default_factory=dict)  # what it began with, where it has a folder
+    outcome: Outcome | None = None  # what it found, once it has stopped
 
     @property
     def home(self) -> RunFolder:
         """The folder of a run that has one."""
         assert self.folder is not None
         return self.folder
+
+    @property
+    def found(self) -> Findings:
+        """What it found: at hand, or read back where it was done before."""
+        return read_findings(self.home) if self.outcome is None else self.outcome.found
+
+    @property
+    def record(self) -> Record:
+        """What it tells of itself, as `read_record` would read it back."""
+        return Record(
+            self.config,
+            self.environment,
+            self.metrics,
+            sum(line["seconds"] for line in self.timings),
+            None if self.decision is None else asdict(self.decision.estimate),
+            self.rows.notes if self.rows.opened is not None else (),
+            len(self.rows.left_out),
+        )
 
     def only_one(self) -> AbstractContextManager[None]:
         """Hold the folder against a second process."""
@@ -79,10 +100,13 @@ def settle(run: Run, decision: Decision) -> None:
     """Train on by what was decided after the warm-up."""
     run.decision = decision
     settle_method(run.parts.method, run.config, decision)
-    if run.folder is None:
-        return
-    said = early_cautions(asdict(decision.estimate), counts(run.rows))
-    run.folder.write_json(run.folder.estimate, decision.facts() | {"cautions": said})
+
+
+def keep_estimate(run: Run) -> None:
+    """What was decided and why, into the run folder."""
+    if run.folder is not None and run.decision is not None:
+        said = early_cautions(asdict(run.decision.estimate), counts(run.rows))
+        run.folder.write_json(run.folder.estimate, run.decision.facts() | {"cautions": said})
 
 
 def state_of(run: Run) -> checkpoint.Checkpoint:

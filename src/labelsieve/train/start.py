@@ -149,7 +149,8 @@ def _started(folder: RunFolder | None, config: Config, watch: Watch | None, rows
     if rows.noise is not None:
         label_noise.save(folder.noise, rows.noise, rows.collection.train.labels)
     save(run)
-    folder.write_json(folder.environment, environment(run.parts.engine.device))
+    run.environment = environment(run.parts.engine.device)
+    folder.write_json(folder.environment, run.environment)
     return run
 
 
