@@ -1,4 +1,4 @@
-"""`export_run`: writes a run as a new folder of checked files for another program: models, issues, labels. Nothing is overwritten."""
+"""`export_run`: writes a run as a new folder of checked files for another program. Nothing that exists is overwritten."""
 
 import io
 import logging
