@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 
 from attack.case import Case, Change, World, replaced
 from attack.mutations import damaged
+from attack.worlds import BACKBONE, CACHED, FROZEN
 
 QUICK = ("--device", "cpu", "--set", "engine.threads=1")
 DRY = ("--dry-run", *QUICK)
@@ -25,6 +26,16 @@ class Aim:
 
 def _inspected(what: str, *more: str) -> tuple[tuple[str, ...], ...]:
     return (("inspect", what, *more), ("train", what, "--out", "new", *more, *DRY))
+
+
+def _weighed(file: str) -> tuple[tuple[str, ...], ...]:
+    """Commands that read a file of weights."""
+    frozen = ("--features", "frozen", *FROZEN[:4], "--weights", file)
+    return (
+        ("embed", "pics", *FROZEN, "--weights", file, "--out", "f.npz"),
+        ("train", "pics", "--out", "new", *frozen, *DRY),
+        ("train", "pics", "--out", "new", "--network", f"timm:{BACKBONE}", "--pretrained", file, *DRY),
+    )
 
 
 RUN = ("run/*",)
@@ -141,6 +152,46 @@ AIMS: tuple[Aim, ...] = (
         ("next/config.yaml",),
         2,
     ),
+    *(
+        Aim("weights", (file,), (embedded, trained, tuned), (file,))
+        for file in ("tiny.pth", "older.pth", "tiny.safetensors")
+        for embedded, trained, tuned in (_weighed(file),)
+    ),
+    Aim("weights", ("features.npz",), _inspected("features.npz"), ("features.npz",)),
+    Aim("weights", ("cache/*", "pics/*"), (("embed", "pics", *FROZEN, "--weights", "tiny.pth", "--out", "f.npz", *CACHED),)),
+    Aim(
+        "frozen run",
+        ("run/backbone*", "run/config.yaml", "run/model.*", "run/checkpoint/*", "cache/*"),
+        (("resume", "run"), ("evaluate", "run"), ("predict", "run", "pics"), ("report", "run"), LOOKS[9], LOOKS[11]),
+        weight=1.5,
+    ),
+    Aim("slim run", ("run/*",), (("resume", "run"), ("report", "run")), ("run/slim/*", "run/config.yaml"), 1.5),
+    *(
+        Aim("probabilities", (file,), (("rank", file, "--out", "r.csv"), ("rank", file, "--out", "r.parquet")), (file,), 0.6)
+        for file in ("probs.npz", "probs.csv", "probs.jsonl", "probs.parquet", "lists.parquet")
+    ),
+    Aim(
+        "probabilities",
+        ("classes.txt",),
+        (("rank", "probs.csv", "--classes", "classes.txt", "--out", "r.csv"),),
+        ("classes.txt",),
+        0.3,
+    ),
+    Aim(
+        "probabilities",
+        ("speed.json",),
+        (("reproduce", "table3", "--budget", "25m", "--speed", "speed.json", "--dry-run"),),
+        ("speed.json",),
+        0.5,
+    ),
+    Aim("sweep", ("sweep/sweep.json",), (("reproduce", "small", "--out", "sweep", "--dry-run"),), ("sweep/sweep.json",), 0.5),
+    Aim(
+        "sweep",
+        ("run/metrics.jsonl", "run/config.yaml", "run/scores.npz", "run/noise.npz", "run/issues.csv"),
+        (("reproduce", "figures", "run", "--out", "figures"), ("reproduce", "prototypes", "run")),
+        weight=0.7,
+    ),
+    Aim("pictures run", ("stdin", "new.csv"), (("predict", "run", "-"), ("predict", "run", "new.csv", "--out", "p.jsonl")), (), 0.6),
     Aim(
         "half run",
         ("run/*",),

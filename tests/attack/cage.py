@@ -27,6 +27,7 @@ SPACE = 12 * 2**30  # of addresses beyond those it begins with: a last bound, sh
 LOOK = 0.05  # seconds between two looks at how it does
 SAID = 2**18  # bytes of its output that are read
 NOTES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+ANEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 # Audit events that change what a path names: (event, which arguments are paths).
 CHANGES = {
@@ -155,8 +156,10 @@ def _live(asked: int, answering: int) -> None:
 
 
 def _in_place(words: tuple[str, ...], here: Path, room: Path, watch: "Watch") -> int:
-    for stream, to in ((0, os.devnull), (1, room / "out"), (2, room / "err")):
-        handle = os.open(to, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    typed = os.path.realpath(here / "stdin")
+    typed = typed if os.path.isfile(typed) else os.devnull
+    for stream, to, flags in ((0, typed, os.O_RDONLY), (1, room / "out", ANEW), (2, room / "err", ANEW)):
+        handle = os.open(to, flags, 0o600)
         os.dup2(handle, stream)
         os.close(handle)
     sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))

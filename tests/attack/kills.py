@@ -57,6 +57,7 @@ SCENES = (
     Scene("apply, copies", "pictures run", ("apply", "run", "--out", "corrected", "--copy"), ("corrected",)),
     Scene("apply, a table", "run", ("apply", "run", "--out", "o.csv"), ("o.csv", "changes.csv")),
     Scene("apply, arrays", "run", ("apply", "run", "--out", "o.npz"), ("o.npz", "changes.csv")),
+    Scene("predictions", "run", ("predict", "run", "stripes.npz", "--out", "p.csv"), ("p.csv",)),
     Scene("report", "run", ("report", "run"), ("run/report.html",), ("run/report.html",)),
     Scene("export to cleanlab", "run", ("export", "run", "--to", "cleanlab"), ("run/export",)),
     Scene("export to fiftyone", "pictures run", ("export", "run", "--to", "fiftyone", "--out", "e"), ("e",)),
@@ -119,9 +120,8 @@ class Kills:
         differing = [name for name, one in self.expected.items() if found.get(name) != one]
         if differing:
             failures.append(f"not what an unbroken one makes: {', '.join(sorted(differing)[:5])}; {err[-300:]}")
-        if code == 0:  # else it was there already, and nothing was written any more
-            drafts = [path.relative_to(here) for path in here.rglob(".*") if path.name.endswith((".draft", ".part"))]
-            failures += [f"left behind: {draft}" for draft in drafts]
+        drafts = [path.relative_to(here) for path in here.rglob(".*") if path.name.endswith((".draft", ".part"))]
+        failures += [f"left behind: {draft}" for draft in drafts]
         return Killed(self.scene.name, call, tuple(failures))
 
     def _lost(self, before: dict[str, bytes], after: dict[str, bytes]) -> Iterator[str]:

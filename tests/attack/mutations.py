@@ -487,6 +487,7 @@ BY_END: dict[str, tuple[Damage, ...]] = {
     ".npy": (npy_damaged,),
     ".npz": (zip_damaged,),
     ".pt": (zip_damaged, pickle_damaged),
+    ".pth": (zip_damaged, pickle_damaged),
     ".safetensors": (tensors_damaged,),
     ".gz": (gzip_damaged,),
     ".png": (picture_damaged,),

@@ -8,11 +8,13 @@ import io
 import json
 import os
 import pickle
+import shutil
 import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +25,9 @@ from runs.tiny import SETTINGS, arrays_file
 
 TINY = tuple(word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}"))
 CLASSES = ("cat", "dog", "cow")
+BACKBONE = "test_efficientnet"  # of timm: the smallest that has weights of its own
+FROZEN = ("--backbone", BACKBONE, "--size", "32", "--device", "cpu")
+CACHED = ("--cache-dir", "cache")
 
 
 def command(*words: str) -> None:
@@ -189,6 +194,8 @@ def picture_run_decided() -> None:
     quick = ("--set", "data.noise=none", "--cache-dir", "cache")
     command("train", "pics", "--out", "run", *TINY, *quick)
     decided(Path("run"))
+    Path("stdin").write_text("".join(f"{path}\n" for path in sorted(Path("pics").rglob("*.png"))))
+    Path("new.csv").write_text("path\npics/cat/0.png\npics/dog/1.png\n")
 
 
 def next_round() -> None:
@@ -197,15 +204,73 @@ def next_round() -> None:
     command("train", "--decisions", "run", "--out", "next")
 
 
-def half_run() -> None:
+def half_run(**more: Any) -> None:
     """A run that was killed after its first epoch."""
     from labelsieve.train.loop import each_epoch
     from labelsieve.train.start import start
     from runs.tiny import tiny_config
 
     source = arrays_file(Path("stripes.npz"))
-    run = start(Path("run"), tiny_config(source))
+    run = start(Path("run"), tiny_config(source, **more))
     list(each_epoch(run, stop=lambda: run.epoch == 1))
+
+
+def slim_run() -> None:
+    """The same, copied over a narrow link: only its slim checkpoint is here."""
+    half_run(output__slim_checkpoint=True)
+    shutil.rmtree("run/checkpoint")
+
+
+def weights() -> None:
+    """Small photos, and a tiny network's weights in every form; features that were made of them."""
+    from safetensors.torch import save_file
+
+    from backbones import photos
+    from labelsieve.nets.zoo import timm_library
+
+    photos.folder(Path("pics"), each=4)
+    tensors = timm_library().create_model(BACKBONE, num_classes=3).state_dict()
+    torch.save({"epoch": 3, "state_dict": tensors}, "tiny.pth")
+    torch.save(tensors, "older.pth", _use_new_zipfile_serialization=False)
+    save_file(tensors, "tiny.safetensors")
+    command("embed", "pics", *FROZEN, "--weights", "tiny.pth", "--out", "features.npz", "--cache-dir", "cache")
+
+
+def frozen_run() -> None:
+    """A run on a backbone's features, which are kept in its cache."""
+    from backbones.frozen import OPTIONS
+
+    weights()
+    command("train", "pics", "--out", "run", *OPTIONS, "--features", "frozen", *FROZEN[:2], "--weights", "tiny.pth", *CACHED)
+
+
+def probabilities() -> None:
+    """Somebody's predictions as an archive and as tables; and measured speeds, as `bench --json` writes them."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rng = np.random.default_rng(0)
+    values, labels = rng.dirichlet(np.ones(3), 30).round(3), [CLASSES[k % 3] for k in range(30)]
+    values[:, 2] = 1 - values[:, 0] - values[:, 1]
+    np.savez("probs.npz", pred_probs=values, labels=np.arange(30) % 3, ids=np.array([f"p{k}" for k in range(30)]))
+    columns = {"id": [f"p{k}" for k in range(30)], "label": labels} | dict(zip(CLASSES, values.T.tolist()))
+    pa.parquet.write_table(pa.table(columns), "probs.parquet")
+    vectors = {"label": labels, "pred_probs": values.tolist()}
+    pa.parquet.write_table(pa.table(vectors), "lists.parquet")
+    rows = list(zip(*columns.values()))
+    Path("probs.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in (tuple(columns), *rows)))
+    Path("probs.jsonl").write_text("".join(json.dumps(dict(zip(columns, row))) + "\n" for row in rows))
+    Path("classes.txt").write_text("".join(f"{name}\n" for name in CLASSES))
+    small = ("--set", "training.batch=16", "--set", "training.warmup_batch=16", "--samples", "64")
+    command("bench", "--device", "cpu", *small, "--json", "speed.json")
+
+
+def sweep() -> None:
+    """A sweep of the paper's experiments, which was begun."""
+    from labelsieve.reproduce.sweep import open_sweep
+
+    open_sweep(Path("sweep"), None)
+    array_run()
 
 
 WORLDS: dict[str, Callable[[], None]] = {
@@ -221,6 +286,11 @@ WORLDS: dict[str, Callable[[], None]] = {
     "pictures run": picture_run_decided,
     "next round": next_round,
     "half run": half_run,
+    "slim run": slim_run,
+    "weights": weights,
+    "frozen run": frozen_run,
+    "probabilities": probabilities,
+    "sweep": sweep,
 }
 
 

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from cli.conftest import TINY, Shell
+from labelsieve.cli import planning
+from labelsieve.reproduce import paper
 from labelsieve.terminal import progress
+from reproduce.tiny_sweep import table
 from runs.tiny import arrays_file, contents, pictures
 
 EPOCHS = ("--set", "training.epochs=5", "--set", "training.warmup=2")
@@ -111,6 +114,34 @@ def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(
     assert answer.err == f"stopped at once; resume from the last checkpoint with:\n  labelsieve resume {run}\n"
     monkeypatch.undo()
     assert shell("resume", run).code == 0
+
+
+@pytest.mark.parametrize("verb", ["demo", "reproduce"])
+def test_a_second_ctrl_c_where_several_runs_are_made_says_what_is_kept(
+    tmp_path: Path, shell: Shell, larger: str, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setitem(paper.TABLES, "tiny", lambda: table(("gmm-agn", "cpc-awr")))
+    monkeypatch.setitem(planning.DATA, "arrays", "stripes")
+    command = {"demo": ("--epochs", 2), "reproduce": ("tiny", "--seeds", 1, "--data", larger, "--epochs", 2)}[verb]
+    out, real, epochs = tmp_path / "out", progress.each_epoch, 0
+
+    def pressed_twice(*words: Any) -> Iterator[Any]:
+        nonlocal epochs
+        for step in real(*words):
+            yield step
+            epochs += 1
+            if epochs == 4:  # in the second run
+                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(progress, "each_epoch", pressed_twice)
+    answer = shell(verb, *command, "--out", out)
+    assert answer.code == 130
+    said = f"stopped at once; {out} keeps what is done, and the same command goes on from the last checkpoint\n"
+    assert answer.err == said
+    monkeypatch.setattr(progress, "each_epoch", real)
+    again = shell(verb, *command, "--out", out)
+    assert again.code == 0, again.err
 
 
 @pytest.mark.parametrize("verb", ["train", "resume", "inspect"])

@@ -73,6 +73,10 @@ def test_an_apply_killed_at_any_call_is_repaired_by_the_next(tmp_path: Path, run
             assert {name: content for name, content in files_in(out.parent).items() if name[:1] != "."} == {
                 name: content.replace(b"/whole/", f"/killed{when}/".encode()) for name, content in expected.items()
             }
+        else:
+            with pytest.raises(UsageError, match="it exists"):
+                apply_run(run, out, after)
+        assert set(files_in(out.parent)) == {"o.csv", "changes.csv"}, "what a killed one left hidden is cleared away, too"
         if whole:
             break
         when += 1

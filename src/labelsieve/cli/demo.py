@@ -17,6 +17,7 @@ def demo(
     from labelsieve.report.demo import demo_page
     from labelsieve.runs import atomic
     from labelsieve.terminal.console import console
+    from labelsieve.terminal.ending import interruptible, stopped_at_once
     from labelsieve.terminal.progress import show_epochs
     from labelsieve.terminal.training import opened
     from labelsieve.train.stop import Stopper
@@ -26,7 +27,10 @@ def demo(
         run = runs[method] = opened(out / method, demo_config(method, seed, epochs), resume=True)
         if run.done:
             console.print(f"{run.home.path}: already done, taken as it is (remove it to train again)")
-        elif not show_epochs(run, stopper, f"{NAMES[method]}:"):
+            continue
+        with interruptible(stopped_at_once(out)):
+            done = show_epochs(run, stopper, f"{NAMES[method]}:")
+        if not done:
             console.print("stopped; the same command goes on")
             raise typer.Exit(stopper.exit_code)
     summary = summarise(runs)

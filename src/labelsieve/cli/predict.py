@@ -50,11 +50,13 @@ def predict(
     from labelsieve.predict.model import load_model
     from labelsieve.predict.new_samples import find_samples
     from labelsieve.predict.predict import FORMATS, predictions
+    from labelsieve.runs.atomic import clear_up
     from labelsieve.runs.folder import RunFolder
 
     form = form or form_of(out)
     Rule("the form of the output", choices=tuple(FORMATS)).check("format", form)
     if out is not None and os.path.lexists(out):
+        clear_up(out)
         raise UsageError(f"{out}: it exists, and nothing that exists is overwritten; choose another --out")
     paths = with_piped(paths)
     model = load_model(run, choose_device(device))

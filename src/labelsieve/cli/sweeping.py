@@ -21,6 +21,7 @@ from labelsieve.runs.findings import read_record
 from labelsieve.runs.held import held
 from labelsieve.terminal.console import console
 from labelsieve.terminal.durations import parse_duration
+from labelsieve.terminal.ending import interruptible, stopped_at_once
 from labelsieve.terminal.looking import Looking
 from labelsieve.terminal.progress import show_epochs
 from labelsieve.train.loop import Progress
@@ -40,7 +41,7 @@ def carry_out(asked: Asked) -> int:
     if asked.budget or plan.dropped:
         say_time(plan)
     clock = Deadline(limit)
-    with Looking().shown() as watch:
+    with interruptible(stopped_at_once(asked.out)), Looking().shown() as watch:
         report = work(sweep, plan.tasks, clock.train, watch, clock.time_left)
     say_report(report)
     results = write_results(sweep, asked, plan, report)

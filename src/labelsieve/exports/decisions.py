@@ -162,6 +162,7 @@ def export_decisions(path: Path, to: str, out: Path) -> int:
     if to not in FORMATS:
         raise UsageError(f'"{to}" is not a format{suggest(to, FORMATS)}; there are: {", ".join(FORMATS)}')
     if os.path.lexists(out):
+        atomic.clear_up(out)
         raise UsageError(f"{out}: it exists, and nothing is overwritten; choose another --out")
     folder = RunFolder.open(path)
     found, log = read_findings(folder), DecisionLog(path).states()

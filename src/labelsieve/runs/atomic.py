@@ -100,17 +100,31 @@ def write_pair(path: Path, write: Callable[[Path], None], beside: Path, text: st
 
 
 def take_back(path: Path, beside: Path) -> None:
-    """Take away the text that a killed `write_pair` left beside a file which never came; anything else stays.
+    """Take away the text that a killed `write_pair` left beside a file which never came; anything else but drafts stays.
 
     A draft with a second name did come, wherever the file was moved since, and so did one that is gone.
     """
     copy, draft = _draft_of(_copy_of(path, beside)), _draft_of(path)
-    if os.path.lexists(path) or not (_is_plain(copy) and _is_plain(beside) and _is_plain(draft)):
+    if os.path.lexists(path):
+        clear_up(path)
+        if _is_plain(copy):
+            with disk_errors(path), _lock(copy, path):
+                copy.unlink(missing_ok=True)
+        return
+    if not (_is_plain(copy) and _is_plain(beside) and _is_plain(draft)):
         return
     with disk_errors(path), _lock(copy, path):  # refused where its process lives
         if draft.stat().st_nlink == 1 and copy.read_bytes() == beside.read_bytes():
             beside.unlink()
             flush(path.parent)
+
+
+def clear_up(path: Path) -> None:
+    """Remove the draft of a process that was killed when its file had come already: it is a second name of that file."""
+    draft = _draft_of(path)
+    with suppress(OSError):
+        if _is_plain(draft) and draft.samefile(path):
+            draft.unlink()
 
 
 def _copy_of(path: Path, beside: Path) -> Path:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -29,6 +30,11 @@ def interruptible(words: str = "interrupted") -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Interrupted(words) from None
+
+
+def stopped_at_once(out: Path) -> str:
+    """What to say after a second Ctrl-C where several runs are made in one folder."""
+    return f"stopped at once; {out} keeps what is done, and the same command goes on from the last checkpoint"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from labelsieve.errors import UsageError
+from labelsieve.runs.atomic import clear_up
 
 
 def check_new(option: str, path: Path | None) -> None:
@@ -14,6 +15,7 @@ def check_new(option: str, path: Path | None) -> None:
     if path.is_dir():
         raise UsageError(f"{option} {path}: that is a folder; name a file")
     if os.path.lexists(path):
+        clear_up(path)
         raise UsageError(f"{option} {path}: that file exists, and nothing is overwritten; move it away, or name another file")
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         what = "cannot be written to" if folder.is_dir() else "does not exist"
