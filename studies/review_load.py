@@ -14,7 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -79,9 +79,9 @@ def _ids(run: Path) -> str:
     return subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True, check=True).stdout
 
 
-def _started(run: Path) -> tuple[subprocess.Popen[str], str]:
+def _started(run: Path, errors: IO[bytes] | None = None) -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "labelsieve", "review", str(run), "--no-browser", "--port", "0", "--reviewer", "load"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert server.stdout is not None
     for line in server.stdout:
         if line.startswith("http://"):

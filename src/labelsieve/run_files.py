@@ -69,6 +69,12 @@ SHAPES: dict[str, Shape] = {
     "timings.jsonl": {"epoch": WHOLE, "phase": TEXT, "seconds": NUMBER},
     "estimate.json": {"estimate?": {"share": NUMBER, "low": NUMBER, "high": NUMBER}, "cautions?": [TEXT]},
     "data.json": {"notes?": [TEXT], "left_out?": WHOLE, "files?": [TEXT]},
+    "sweep.json": {
+        "format": WHOLE,
+        "labelsieve": TEXT,
+        "settings": {"epochs?": WHOLE, "share": NUMBER, "limit?": WHOLE, "sets": [TEXT]},
+        "plan?": {},
+    },
     "environment.json": {"packages?": {}},
     "model.json": {
         "network": TEXT,

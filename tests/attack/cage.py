@@ -4,7 +4,7 @@ The process is forked from one that has everything imported, and runs one comman
 a second. Each has bounds of time and memory; an audit hook notes what it does outside its folder, and what it starts.
 """
 
-# ruff: noqa: PTH100, PTH118, PTH119
+# ruff: noqa: PTH100, PTH113, PTH118, PTH119
 import json
 import os
 import resource
@@ -44,7 +44,7 @@ CHANGES = {
 }
 STARTS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "pty.spawn")
 TALKS = ("socket.connect", "socket.sendto", "socket.getaddrinfo")
-HARMLESS = ("git", "ldconfig")  # that we start ourselves
+HARMLESS = ("git", "ldconfig", "fc-list")  # that we and Matplotlib start
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,10 @@ def _in_place(words: tuple[str, ...], here: Path, room: Path, watch: "Watch") ->
         handle = os.open(to, flags, 0o600)
         os.dup2(handle, stream)
         os.close(handle)
-    sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
+    # as Python opens them
+    sys.stdout, sys.stderr = (
+        os.fdopen(stream, "w", errors=errors, closefd=False) for stream, errors in ((1, "strict"), (2, "backslashreplace"))
+    )
     os.environ.update(HOME=str(room / "home"), XDG_CACHE_HOME=str(room / "home" / "cache"), TMPDIR=str(room / "tmp"))
     os.environ.update(XDG_STATE_HOME=str(room / "home" / "state"), COLUMNS="200", USER="tester", LOGNAME="tester")
     tempfile.tempdir = None

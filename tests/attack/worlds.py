@@ -267,6 +267,8 @@ def probabilities() -> None:
 
 def sweep() -> None:
     """A sweep of the paper's experiments, which was begun."""
+    import matplotlib.font_manager  # noqa: F401 - it looks for fonts once, which takes seconds
+
     from labelsieve.reproduce.sweep import open_sweep
 
     open_sweep(Path("sweep"), None)

@@ -144,6 +144,11 @@ def test_this_machine_is_measured_in_seconds() -> None:
     assert 0 < found.warm_up_s < 30 and found.mixed_s > found.fixed_s > 0
 
 
+def test_a_plan_that_begins_with_plain_training_is_measured_too() -> None:
+    (first, *_) = make(TABLES["small"]().jobs, Settings(sets=("training.batch=8", "training.warmup_batch=8", "engine.threads=1")))
+    assert first.config.method == "ce" and measured_here(first, "cpu").mixed_s > 0
+
+
 def test_time_is_planned_with_the_network_that_will_run() -> None:
     """Not with the job's own, where --set names another or leaves it to the data."""
     own, other = make(CIFAR100[:1], Settings()), make(CIFAR100[:1], Settings(sets=("network=small",)))

@@ -3,6 +3,7 @@
 The classifier stays new, for the classes are others.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from labelsieve.doors import why
 from labelsieve.errors import ToolError
 
 NESTS = ("state_dict", "model_state_dict", "model", "network", "net", "weights")
 PREFIXES = ("", "module.", "_orig_mod.", "model.", "body.", "backbone.", "encoder.", "network.", "0.network.", "module.model.")
+PICKLED = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # as torch.save begins: a zip, or in old days a pickle
 OWN_PREFIXES = ("model.", "body.")  # what our wrappers put before a wrapped network's names
 
 
@@ -24,26 +27,25 @@ def read_weights(path: Path, option: str = "--pretrained") -> dict[str, Tensor]:
     if not path.is_file():
         raise ToolError(f"{path}: no such file of weights; check what {option} names")
     try:
+        with path.open("rb") as stream:
+            head = stream.read(2)
         if path.suffix.lower() == ".safetensors":
             return load_file(path)
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of old forms, which are read all the same
+            found = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise ToolError(f"{path}: {why(error)}; check what {option} names") from None
     except SafetensorError as error:
         raise ToolError(f"{path}: not a whole safetensors file ({error}); write or fetch it again") from None
     except Exception as error:  # the reader fails in many ways on what is no file of its own
-        if _is_pickled(path) and ("weights_only" in str(error) or "WeightsUnpickler" in str(error)):
+        if head in PICKLED and ("weights_only" in str(error) or "WeightsUnpickler" in str(error)):
             raise ToolError(
                 f"{path}: it holds more than weights, and running what a file says is not done here; save the weights alone: "
                 f"safetensors.torch.save_file(model.state_dict(), FILE)"
             ) from None
-        said = " ".join(str(error).split())[:120] if _is_pickled(path) else "it is neither a zip nor a pickle"
+        said = " ".join(str(error).split())[:120] if head in PICKLED else "it is neither a zip nor a pickle"
         raise ToolError(f"{path}: not readable as weights ({said}); give a .safetensors file or a torch state dict") from None
     return _unwrapped(found, path)
-
-
-def _is_pickled(path: Path) -> bool:
-    """Whether it begins as torch.save writes, now (a zip) or in old days."""
-    with path.open("rb") as stream:
-        return stream.read(2) in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def _unwrapped(found: Any, path: Path) -> dict[str, Tensor]:

@@ -71,7 +71,9 @@ def load(path: Path | str, of_run: bool = False) -> Noise:
     flipped = arrays["flipped"]
     if flipped.dtype != np.bool_ or flipped.shape != tuple(labels.shape):
         raise ToolError(f"{place}: flipped is {flipped.dtype} {flipped.shape}, not bool ({len(labels)},); make it again")
-    return Noise(labels, str(arrays["spec"]), int(arrays["seed"]), torch.from_numpy(flipped), str(arrays["sha256"]))
+    with reading(place, "make it again"):
+        seed = int(arrays["seed"])
+    return Noise(labels, str(arrays["spec"]), seed, torch.from_numpy(flipped), str(arrays["sha256"]))
 
 
 def made_as(spec: str) -> str:

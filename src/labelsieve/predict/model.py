@@ -13,7 +13,7 @@ from labelsieve.backbones.backbone import Backbone, rebuilt
 from labelsieve.backbones.embedding import placed
 from labelsieve.data.augment.weak import middle
 from labelsieve.data.pictures.depth import WHITEST
-from labelsieve.doors import reading
+from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
 from labelsieve.methods.net import scale
 from labelsieve.methods.parts import losses
@@ -130,6 +130,9 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
 
 def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Model:
     """The model that `model_facts` and `model_tensors` describe."""
+    for name in ("mean", "std"):
+        if len(facts[name]) not in (1, facts["shape"][0]):
+            raise Damage(f'"{name}" has {len(facts[name])} numbers for {facts["shape"][0]} channels')
     tensors = {name: value.to(device) for name, value in tensors.items()}
     experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
     return Model(experts, facts, device)

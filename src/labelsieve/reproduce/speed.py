@@ -3,7 +3,7 @@
 Where nothing fits, the documented figures of one GPU stand in (and say so); where those do not fit either, nobody knows.
 """
 
-import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from labelsieve import run_files
+from labelsieve import doors, run_files
 from labelsieve.benchmark.speed import Clock, epoch, made_rows, warm_up
 from labelsieve.config.fitting import network_for
 from labelsieve.config.lengths import divides, epochs_of
 from labelsieve.config.schema import override
+from labelsieve.doors import Damage, reading
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import ToolError
 from labelsieve.methods.dividemix import Division
 from labelsieve.methods.parts.names import PROTOTYPES
 from labelsieve.reproduce.tasks import Task
@@ -29,6 +29,7 @@ from labelsieve.train.build import parts_for
 TINY = {"cifar10": (32, 10), "cifar100": (32, 100), "fashion-mnist": (28, 10), "digits": (8, 10)}  # pixels, classes
 SIDES = TINY | {"webvision": (224, 50), "clothing1m": (224, 14)}
 FIXED = ("gather evidence, both networks", "mixtures, both networks", "stage 1, both networks")
+LARGEST = 2**24  # bytes of a file of speeds
 TESTED = 10_000  # test pictures of the small sets
 LEAST_LABELLED = 0.35  # at 90 % noise the division took 28 to 53 % of the labels as clean (LOG.md)
 
@@ -142,8 +143,8 @@ def total(tasks: Sequence[Task], speeds: Sequence[Speed]) -> tuple[dict[str, flo
 
 def from_bench(path: Path) -> Speed:
     """The speed in a file that `labelsieve bench --json` wrote, also with `--profile large`."""
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+    with reading(path, f"write it with `labelsieve bench --json {path}`"):
+        facts = doors.read_json(path, LARGEST, follow=True)
         if "together_ms" in facts:
             return _from_profile(facts, path)
         shape, parts = facts["shape"], facts["parts_s"]
@@ -153,13 +154,9 @@ def from_bench(path: Path) -> Speed:
         counts = int(shape["samples"]), int(shape["labelled"])
         times = warm, float(facts["epoch_s"]), fixed, float(facts["startup_s"])
         tested = float(parts["test evaluation, both networks"]) * TESTED / max(counts[0] // 5, 1)
-    except FileNotFoundError:
-        raise ToolError(f"{path}: no such file; write it with `labelsieve bench --json {path}`") from None
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise ToolError(
-            f"{path}: no file of `labelsieve bench --json` ({type(error).__name__} {error}); write it again"
-        ) from None
-    return Speed(network, side, *counts, *times, tested, source=f"{facts['device']}, {path}")
+        if not all(map(math.isfinite, (*times, tested))) or min(*counts, side) < 1:
+            raise Damage("no speed that can be")
+        return Speed(network, side, *counts, *times, tested, source=f"{facts['device']}, {path}")
 
 
 def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
@@ -212,7 +209,8 @@ def measured_here(task: Task, device: str | None) -> Speed:
     """Time one warm-up epoch and one mixed epoch of this network on a few made pictures; on a CPU, on very few."""
     side, classes = TINY[task.job.source]
     shape = _shape(task.job.source)
-    config = override(task.config, {"device": device or task.config.device, "network": network_of(task)})
+    method = task.config.method if divides(task.config) else "cpc"  # only mixed epochs tell all that is planned with
+    config = override(task.config, {"device": device or task.config.device, "network": network_of(task), "method": method})
     batches, cpu = 8, choose_device(config.device).type == "cpu"
     if cpu:
         batch, batches = (min(config.training.batch, 32), 8) if config.network == "small" else (8, 2)

@@ -14,6 +14,7 @@ from labelsieve.config.schema import Config
 from labelsieve.data.noise_record import load as load_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
+from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
 from labelsieve.issues.estimate import (
     Chances,
@@ -29,7 +30,7 @@ from labelsieve.issues.estimate import (
 )
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW
-from labelsieve.run_files import is_there
+from labelsieve.run_files import REMEDY, is_there
 from labelsieve.runs.folder import RunFolder
 
 
@@ -141,13 +142,14 @@ def read_findings(folder: RunFolder) -> Findings:
             )
     columns, scores = read_issues(folder.issues), read_npz(folder.scores, of_run=True)
     made = load_noise(folder.noise, of_run=True).flipped.numpy() if is_there(folder.noise) else None
-    try:
-        return findings(columns, scores, made)
-    except KeyError as error:
-        raise ToolError(
-            f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); "
-            f"put back the file that was changed, or repeat the run"
-        ) from None
+    with reading(folder.scores, REMEDY):
+        try:
+            return findings(columns, scores, made)
+        except KeyError as error:
+            raise ToolError(
+                f"{folder.issues}: it does not fit {folder.scores.name} ({error} is not in both); "
+                f"put back the file that was changed, or repeat the run"
+            ) from None
 
 
 def findings(columns: Columns, scores: Mapping[str, np.ndarray], made_wrong: np.ndarray | None) -> Findings:
@@ -162,6 +164,8 @@ def findings(columns: Columns, scores: Mapping[str, np.ndarray], made_wrong: np.
     suggested = np.array([number[name] for name in columns["suggested_label"]], int)[back]
     judges = np.stack([scores[name] for name in reversed(list(scores)) if name.startswith("by_")])
     loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
+    if not given.shape == loss.shape == predicted.shape[1:] == (len(ids),) or judges.shape[1:] != predicted.shape:
+        raise Damage("arrays of different lengths")
     score = np.array(columns["label_score"])[back]
     is_issue = np.array(columns["is_label_issue"], bool)[back]
     judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)

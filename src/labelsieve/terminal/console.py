@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-# Control characters but line breaks and tabs, and those that turn the direction of what follows.
-OBEYED = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+# Control characters but line breaks and tabs, those that turn the direction of what follows, and halves of a character, which
+# no terminal can be sent.
+OBEYED = re.compile("[\\ud800-\\udfff\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
 
 def visible(text: str) -> str:
