@@ -2,6 +2,7 @@
 
 import os
 import sys
+import zipfile
 from collections import OrderedDict
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ from safetensors.torch import save_file
 from backbones.conftest import TINY
 from backbones.photos import photo
 from labelsieve.backbones.backbone import Backbone, backbone_for, sight_of
+from labelsieve.backbones.weights import read_weights
 from labelsieve.data.pictures.framing import framed
 from labelsieve.errors import ToolError, UsageError
 
@@ -132,6 +134,43 @@ def test_files_that_are_no_weights_are_refused_and_run_nothing(timm: ModuleType,
         backbone_for(TINY, tmp_path / "picture.png")
     with pytest.raises(ToolError, match="no such file of weights; check what --weights names"):
         backbone_for(TINY, tmp_path / "absent.pth")
+
+
+DOUBLED = b"".join(b"h%ch%c\x86q%c" % (k, k, k + 1) for k in range(60))  # a tuple that holds the one before it twice
+ENDLESS = {
+    "key": b"\x80\x02}()q\0" + DOUBLED + b"K\1u.",
+    "member": b"\x80\x02}X\1\0\0\0a(c__builtin__\nset\n)q\0" + DOUBLED + b"e.",
+    "size": b"\x80\x02}X\1\0\0\0ac__builtin__\nbytearray\n\x8a\x05\0\0\0\0\x08\x85Rs.",
+}
+
+
+@pytest.mark.parametrize("harm", ENDLESS)
+@pytest.mark.parametrize("form", ["zip", "older"])
+def test_weights_that_never_end_are_refused(tmp_path: Path, harm: str, form: str) -> None:
+    """torch's own reader, which runs nothing, takes them all."""
+    path = tmp_path / "endless.pth"
+    if form == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in (("data.pkl", ENDLESS[harm]), ("byteorder", b"little"), ("version", b"3\n")):
+                archive.writestr(f"archive/{name}", content)
+    else:
+        torch.save({}, path, _use_new_zipfile_serialization=False)
+        path.write_bytes(path.read_bytes().replace(b"\x80\x02}q\x00.", ENDLESS[harm]))
+    with pytest.raises(ToolError, match="without end|asks for a bytearray"):
+        read_weights(path)
+
+
+def test_a_tensor_that_repeats_one_number_is_refused(tmp_path: Path) -> None:
+    torch.save({"a": torch.zeros(1).expand(2**20, 2**20)}, tmp_path / "huge.pth")
+    with pytest.raises(ToolError, match='"a" is larger than what the file holds of it'):
+        read_weights(tmp_path / "huge.pth")
+
+
+def test_options_that_share_a_tuple_are_read(tmp_path: Path) -> None:
+    """As those of an optimiser do, in a checkpoint of a training."""
+    betas = (0.9, 0.999)
+    torch.save({"state_dict": {"a": torch.ones(2)}, "options": [{"betas": betas}, {"betas": betas}]}, tmp_path / "last.pth")
+    assert read_weights(tmp_path / "last.pth")["a"].tolist() == [1, 1]
 
 
 def test_unknown_names_are_named_with_the_nearest(timm: ModuleType, weights: Path) -> None:

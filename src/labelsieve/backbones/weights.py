@@ -3,22 +3,28 @@
 The classifier stays new, for the classes are others.
 """
 
+import io
+import pickletools
 import warnings
-from collections.abc import Iterable, Mapping
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from labelsieve.doors import why
+from labelsieve.doors import Damage, open_plain, why
 from labelsieve.errors import ToolError
 
 NESTS = ("state_dict", "model_state_dict", "model", "network", "net", "weights")
 PREFIXES = ("", "module.", "_orig_mod.", "model.", "body.", "backbone.", "encoder.", "network.", "0.network.", "module.model.")
 PICKLED = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # as torch.save begins: a zip, or in old days a pickle
+PICKLES = 5  # of the old form: a magic number, a version, facts of the machine, the content, the names of what lies behind
+LARGEST = 2**28  # bytes of pickle in the new one, where the numbers lie elsewhere
+PARTS = 10_000  # values in a tuple, with all that its tuples hold: shapes and options have a few
 OWN_PREFIXES = ("model.", "body.")  # what our wrappers put before a wrapped network's names
 
 
@@ -27,10 +33,13 @@ def read_weights(path: Path, option: str = "--pretrained") -> dict[str, Tensor]:
     if not path.is_file():
         raise ToolError(f"{path}: no such file of weights; check what {option} names")
     try:
-        with path.open("rb") as stream:
+        with open_plain(path, follow=True) as stream:
             head = stream.read(2)
         if path.suffix.lower() == ".safetensors":
             return load_file(path)
+        if head not in PICKLED:
+            raise Damage("it is neither a zip nor a pickle")
+        check_pickles(path)
         with warnings.catch_warnings(action="ignore"):  # of old forms, which are read all the same
             found = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
@@ -38,14 +47,76 @@ def read_weights(path: Path, option: str = "--pretrained") -> dict[str, Tensor]:
     except SafetensorError as error:
         raise ToolError(f"{path}: not a whole safetensors file ({error}); write or fetch it again") from None
     except Exception as error:  # the reader fails in many ways on what is no file of its own
-        if head in PICKLED and ("weights_only" in str(error) or "WeightsUnpickler" in str(error)):
+        if "weights_only" in str(error) or "WeightsUnpickler" in str(error):
             raise ToolError(
                 f"{path}: it holds more than weights, and running what a file says is not done here; save the weights alone: "
                 f"safetensors.torch.save_file(model.state_dict(), FILE)"
             ) from None
-        said = " ".join(str(error).split())[:120] if head in PICKLED else "it is neither a zip nor a pickle"
+        said = " ".join(str(error).split())[:120] or type(error).__name__
         raise ToolError(f"{path}: not readable as weights ({said}); give a .safetensors file or a torch state dict") from None
     return _unwrapped(found, path)
+
+
+def check_pickles(path: Path) -> None:
+    """A `Damage` where torch's reader of weights would not come to an end, or fill the memory.
+
+    It hashes keys: the hash of a tuple that names another one twice, and so on sixty levels deep, is never done.
+    """
+    with open_plain(path, follow=True) as stream:
+        for content in _pickles(stream):
+            _check_tuples(content)
+
+
+def _pickles(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """Each stands at its beginning."""
+    if not zipfile.is_zipfile(stream):
+        stream.seek(0)
+        for _ in range(PICKLES):
+            yield stream
+        return
+    with zipfile.ZipFile(stream) as archive:
+        for entry in archive.infolist():
+            if entry.filename.rpartition("/")[2] == "data.pkl":
+                if entry.file_size > LARGEST:
+                    raise Damage(f"its pickle unpacks to {entry.file_size:,} bytes")
+                yield io.BytesIO(archive.read(entry))
+
+
+def _check_tuples(stream: BinaryIO) -> None:
+    """Follow the sizes of what lies on the pickle's stack, a tuple's being that of all it holds; anything else counts as one."""
+    stack: list[int] = []
+    memo: dict[Any, int] = {}
+    mark = -1
+    for opcode, argument, _ in pickletools.genops(stream):
+        if opcode.name == "GLOBAL" and str(argument).endswith(" bytearray"):  # of any size
+            raise Damage("it asks for a bytearray, which weights have no use for")
+        if opcode.name.endswith("GET"):
+            stack.append(memo.get(argument, 1))
+        elif opcode.name.endswith("PUT") or opcode.name == "MEMOIZE":
+            memo[len(memo) if argument is None else argument] = stack[-1]
+        elif opcode.name == "MARK":
+            stack.append(mark)
+        else:
+            parts = _taken(stack, opcode, mark)
+            if "TUPLE" in opcode.name:
+                stack.append(1 + sum(parts))
+                if stack[-1] > PARTS:
+                    raise Damage("tuples in tuples without end")
+            else:
+                stack += [1] * len(opcode.stack_after)
+
+
+def _taken(stack: list[int], opcode: pickletools.OpcodeInfo, mark: int) -> list[int]:
+    """What the opcode takes from the stack: all after a mark, or as many as it says."""
+    wanted = [one.name for one in opcode.stack_before]
+    count = len(wanted)
+    if "mark" in wanted:
+        count = wanted.index("mark") + 1 + next(k for k, size in enumerate(reversed(stack)) if size == mark)
+    if count > len(stack):
+        raise Damage("values are missing")
+    parts = stack[len(stack) - count :]
+    del stack[len(stack) - count :]
+    return [size for size in parts if size != mark]
 
 
 def _unwrapped(found: Any, path: Path) -> dict[str, Tensor]:
@@ -55,7 +126,17 @@ def _unwrapped(found: Any, path: Path) -> dict[str, Tensor]:
     tensors = {str(k): v for k, v in found.items() if isinstance(v, Tensor)} if isinstance(found, Mapping) else {}
     if not tensors:
         raise ToolError(f"{path}: it holds no table of tensors; save model.state_dict()")
+    unreal = next((name for name, value in tensors.items() if not _is_whole(value)), None)
+    if unreal is not None:
+        raise ToolError(f'{path}: "{unreal}" is larger than what the file holds of it; save model.state_dict()')
     return tensors
+
+
+def _is_whole(value: Tensor) -> bool:
+    """Each of its numbers lies in memory: a shape that repeats one number without end would fill it when it is copied."""
+    if value.layout is not torch.strided or value.is_meta:
+        return False
+    return value.numel() * value.element_size() <= value.untyped_storage().nbytes()
 
 
 def start_from(network: nn.Module, tensors: Mapping[str, Tensor], place: str) -> int:
