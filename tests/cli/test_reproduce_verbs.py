@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -66,7 +65,7 @@ def test_a_signal_in_a_runs_last_moments_stops_the_sweep(
     def signalled(run: Run, stop: Stopper) -> Iterator[Progress]:
         for step in each_epoch(run, stop):
             if run.done:
-                os.kill(os.getpid(), signal.SIGTERM)
+                signal.raise_signal(signal.SIGTERM)
             yield step
 
     monkeypatch.setattr("labelsieve.terminal.progress.each_epoch", signalled)

@@ -104,8 +104,8 @@ def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(
 
     def pressed_twice(*words: Any) -> Iterator[Any]:
         for step in real(*words):
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             yield step
 
     monkeypatch.setattr(progress, "each_epoch", pressed_twice)
@@ -131,8 +131,8 @@ def test_a_second_ctrl_c_where_several_runs_are_made_says_what_is_kept(
             yield step
             epochs += 1
             if epochs == 4:  # in the second run
-                os.kill(os.getpid(), signal.SIGINT)
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(progress, "each_epoch", pressed_twice)
     answer = shell(verb, *command, "--out", out)
