@@ -1,6 +1,7 @@
 """A network as methods train it: a body, named heads, one optimiser over all of them, optionally a twin that follows slowly."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -51,14 +52,19 @@ class Eye:
 
 
 class Twin(Eye):
-    """The moving average of a net's weights. Nothing descends here; it starts as the net does."""
+    """The moving average of a net's weights, heads included. Nothing descends here; it starts as the net does."""
+
+    def __init__(self, number: int, network: nn.Module, heads: nn.ModuleDict, mean: Tensor, std: Tensor) -> None:
+        super().__init__(number, network, mean, std)
+        self.heads = deepcopy(heads)
 
     @torch.no_grad()
-    def follow(self, network: nn.Module, keep: Tensor) -> None:
+    def follow(self, net: "Net", keep: Tensor) -> None:
         """weights <- keep * own + (1 - keep) * the net's; `keep` is a tensor (), so it may change every step. Statistics of
         BatchNorm are the twin's own, from the batches it sees in train mode."""
-        for own, other in zip(self.network.parameters(), network.parameters()):
-            own.lerp_(other, 1 - keep)
+        for mine, its in ((self.network, net.network), (self.heads, net.heads)):
+            for own, other in zip(mine.parameters(), its.parameters()):
+                own.lerp_(other, 1 - keep)
 
 
 class Net(Eye):
@@ -80,10 +86,11 @@ class Net(Eye):
         super().__init__(number, _placed(network, mean.device), mean, std)
         self.heads = nn.ModuleDict(dict(heads or {})).to(mean.device)
         self.optimiser = Sgd((*self.network.parameters(), *self.heads.parameters()), momentum, weight_decay, nesterov)
-        self.twin = None if twin is None else Twin(number, _placed(twin, mean.device), mean, std)
+        self.twin = None if twin is None else Twin(number, _placed(twin, mean.device), self.heads, mean, std)
         if self.twin is not None:
             self.twin.network.load_state_dict(self.network.state_dict())
             self.twin.network.requires_grad_(False)
+            self.twin.heads.requires_grad_(False)
 
     @property
     def modules(self) -> list[nn.Module]:
@@ -105,11 +112,12 @@ class Net(Eye):
     def follow(self, keep: Tensor) -> None:
         """The twin moves towards the net: it keeps so much of itself."""
         assert self.twin is not None
-        self.twin.follow(self.network, keep)
+        self.twin.follow(self, keep)
 
     def tensors(self) -> list[Tensor]:
         """Every tensor that a step changes."""
-        twin = [] if self.twin is None else [*self.twin.network.parameters(), *self.twin.network.buffers()]
+        both = [] if self.twin is None else [self.twin.network, self.twin.heads]
+        twin = [tensor for module in both for tensor in (*module.parameters(), *module.buffers())]
         return [*self.optimiser.tensors(), *self.network.buffers(), *self.heads.buffers(), *twin]
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -119,6 +127,7 @@ class Net(Eye):
         state |= {f"optimiser.{name}": value for name, value in self.optimiser.named_momenta().items()}
         if self.twin is not None:
             state |= {f"twin.{name}": value for name, value in self.twin.network.state_dict().items()}
+            state |= {f"twin_heads.{name}": value for name, value in self.twin.heads.state_dict().items()}
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -128,6 +137,7 @@ class Net(Eye):
         restore(self.optimiser.named_momenta(), part(state, "optimiser"))
         if self.twin is not None:
             self.twin.network.load_state_dict(part(state, "twin"))
+            self.twin.heads.load_state_dict(part(state, "twin_heads"))
 
 
 def _placed(network: nn.Module, device: torch.device) -> nn.Module:
