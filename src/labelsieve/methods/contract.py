@@ -232,6 +232,11 @@ class Method:
         voices = (together([own_shares(each) for each in seen]), *(belief.cpu() for belief in beliefs))
         return Verdict(seen, opinions, dict.fromkeys(opinions, 0.5), clean, voices, own_shares=shares)
 
+    @property
+    def model(self) -> Sequence[Eye]:
+        """The networks that classify, and become the run's model; a twin of a net may take its place."""
+        return self.nets
+
     def lr_at(self, epoch: float) -> float:
         return self.training.lr_at(epoch)
 

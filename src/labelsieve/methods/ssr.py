@@ -87,6 +87,10 @@ class Ssr(Method):
     def net(self) -> Net:
         return self.nets[0]
 
+    @property
+    def theta_r(self) -> float:
+        return float(self.c.theta_r)
+
     def lr_at(self, epoch: float) -> float:
         """As theirs, the rate moves between epochs only."""
         return super().lr_at(math.floor(epoch))
@@ -105,7 +109,7 @@ class Ssr(Method):
     def select(self, seen: Evidence) -> Selection:
         """Relabelling and selection, by one pass's evidence."""
         pinned = self.facts.pinned
-        relabelled = relabel(seen, self.c.theta_r)
+        relabelled = relabel(seen, self.theta_r)
         if pinned is not None:
             relabelled = torch.where(pinned, seen.labels, relabelled)
         shares = vote_shares(seen.features, relabelled, seen.classes, voters(len(relabelled), self.c.neighbours))

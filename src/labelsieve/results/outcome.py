@@ -231,8 +231,8 @@ def write_model(
 def model_tensors(method: Method) -> dict[str, torch.Tensor]:
     """What looking needs of a method's state, on the host."""
     tensors: dict[str, torch.Tensor] = {}
-    for r, net in enumerate(method.nets):
-        tensors |= {f"{r}.network.{name}": value for name, value in net.network.state_dict().items()}
+    for r, eye in enumerate(method.model):
+        tensors |= {f"{r}.network.{name}": value for name, value in eye.network.state_dict().items()}
         judge = method.prototypes(r)
         state = {} if judge is None else judge.state_dict()
         tensors |= {f"{r}.judge.{k}": v for k, v in state.items() if k.startswith(("projector.", "prototypes"))}
@@ -245,7 +245,7 @@ def model_facts(config: Config, method: Method, collection: Collection) -> dict[
     return seen | {
         "labelsieve": __version__,
         "network": config.network,
-        "networks": len(method.nets),
+        "networks": len(method.model),
         "shape": list(collection.train.shape),
         "fit": config.pictures.fit,
         "white": config.pictures.white,

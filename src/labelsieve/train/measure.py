@@ -47,7 +47,7 @@ class Measure:
 
     def accuracy_on(self, held: Held) -> dict[str, float]:
         """Percent on held pictures: each network, both (sum of logits), and the prototypes where there are any."""
-        seen = [self.engine.predict(net, held.images) for net in self.method.nets]
+        seen = [self.engine.predict(eye, held.images) for eye in self.method.model]
         scores = [prototype_scores(self.method, r, prediction) for r, prediction in enumerate(seen)]
         return accuracies([prediction.logits for prediction in seen], scores, held.labels)
 

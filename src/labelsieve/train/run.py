@@ -147,7 +147,7 @@ def keep_answers(run: Run) -> None:
     if held is None or (run.chosen is not None and not run.done):
         return
     if run.chosen is None:
-        seen = [run.parts.engine.predict(net, held.images) for net in method.nets]
+        seen = [run.parts.engine.predict(eye, held.images) for eye in method.model]
         scores = [prototype_scores(method, r, prediction) for r, prediction in enumerate(seen)]
         write_answers(run.home, [prediction.logits for prediction in seen], scores, held)
     else:

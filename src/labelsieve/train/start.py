@@ -138,7 +138,8 @@ def _started(folder: RunFolder | None, config: Config, watch: Watch | None, rows
     run = new_run(folder, whole, rows, choices)
     if whole.pretrained is not None:
         tensors = _pretrained_tensors(whole, say)
-        used = [start_from(net.network, tensors, whole.pretrained) for net in run.parts.method.nets]
+        eyes = [eye for net in run.parts.method.nets for eye in net.eyes()]
+        used = [start_from(eye.network, tensors, whole.pretrained) for eye in eyes]
         run.choices += (f"weights: {used[0]} tensors of {whole.pretrained}; the classifier is new",)
     if folder is None:
         return run
