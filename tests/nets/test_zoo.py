@@ -46,6 +46,21 @@ def test_a_zoo_network_trains_in_a_run_and_is_loaded_again(timm: ModuleType, tmp
     assert model.probabilities(torch.zeros(2, 1, 32, 32, dtype=torch.uint8)).shape == (2, 2)
 
 
+def test_a_slow_twin_starts_from_the_same_weights(timm: ModuleType, tmp_path: Path) -> None:
+    import numpy as np
+
+    from labelsieve.config.resolve import resolve
+    from labelsieve.train.start import start
+
+    np.savez(tmp_path / "a.npz", images=np.zeros((16, 32, 32), np.uint8), labels=np.arange(16) % 2)
+    torch.save(timm.create_model("test_efficientnet", num_classes=3).state_dict(), tmp_path / "w.pt")
+    settings = {"network": "timm:test_efficientnet", "device": "cpu", "pretrained": str(tmp_path / "w.pt"), "method": "sieve"}
+    net = start(None, resolve(f"arrays:{tmp_path / 'a.npz'}", options=settings)).parts.method.nets[0]
+    assert net.twin is not None
+    weights, its = net.network.state_dict(), net.twin.network.state_dict()
+    assert all(torch.equal(value, its[name]) for name, value in weights.items())
+
+
 def test_unknown_and_unfit_names_are_named(timm: ModuleType) -> None:
     with pytest.raises(UsageError, match='timm has no model "resnet188".*did you mean "resnet'):
         build("timm:resnet188", 3, 2, 0)

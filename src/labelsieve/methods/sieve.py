@@ -6,8 +6,9 @@ sample; and boxes, cut from one picture and put into another, beside blends. Not
 after relabelling, p the twin's softmax, l the mixing share.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -33,12 +34,12 @@ class Sieve(Ssr):
 
     name = "sieve"
     costs = "3 views trained on, 2 looked at"
-    cells = {name: Cell(None, cell.settings) for name, cell in SsrPlus.cells.items()}
+    cells: ClassVar[Mapping[str, Cell]] = {name: Cell(None, cell.settings) for name, cell in SsrPlus.cells.items()}
 
     @dataclass(frozen=True)
     class Config(Ssr.Config):
-        theta_r: float = setting(0.0, "softmax above which the twin's prediction takes the label's place; 0: 0.9, and 0.8 from 50 "
-                                 "classes on", low=0, high=1)  # fmt: skip
+        theta_r: float = setting(0.0, "softmax above which the twin's prediction takes the label's place; 0: 0.9, from 50 "
+                                 "classes on 0.8", low=0, high=1)  # fmt: skip
         consistency: float = setting(1.0, "weight of predicting the twin's features of a weak view from a strong one", low=0)
         guesses: float = setting(1.0, "weight of the twin's guesses", low=0, high=1e3)
         sure: float = setting(0.8, "the least softmax of a guess that is learnt", low=0, high=1)
@@ -137,8 +138,8 @@ def mixed(
 ) -> tuple[Tensor, Tensor]:
     """Each of the 2B views and its target, mixed with its partner: floats of the views' shape, (2B, K).
 
-    The first B are blended, l of its own. With `cut`, the last B get the partner's `box` (4,): top, bottom, left, right, as shares
-    of the sides.
+    The first B are blended, l of its own. With `cut`, the last B get the partner's `box` (4,): top, bottom, left and right in
+    shares of a side.
     """
     wanted = F.one_hot(labels, classes).float().repeat(2, 1)
     own, others = strong.float(), strong[partner].float()
