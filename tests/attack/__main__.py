@@ -20,6 +20,8 @@ from attack.case import Case, World
 
 if TYPE_CHECKING:
     from attack.cage import Cage
+    from attack.requests import Told as Requested
+    from attack.reviews import Told as Reviewed
 
 FOUND = Path(__file__).parent / "found"
 Told = Callable[[int], Case]  # the case of a number
@@ -56,13 +58,15 @@ def warmed() -> None:
     gc.freeze()
 
 
-def tried_all(worlds: Mapping[str, World], told: Told, numbers: range, place: Path) -> None:
-    """Each case in a room of its own; a line per case goes to `place`."""
+def tried_all(worlds: Mapping[str, World], told: Told, numbers: range, place: Path, until: float) -> None:
+    """Each case in a room of its own; a line per case goes to `place`. None is begun after `until`, by the steady clock."""
     from attack.cage import Cage
 
     cage = Cage()
     with (place / f"lines-{numbers.start}").open("w") as lines:
         for number in numbers:
+            if time.monotonic() > until:
+                break
             case = told(number)
             if number % AT_ONCE == 0:
                 cage.end()
@@ -88,13 +92,15 @@ def judged(case: Case, world: World, place: Path, cage: "Cage") -> dict[str, Any
     return line | ({"failures": failures, "case": case.as_text(), "err": ended.err[-3000:]} if failures else {})
 
 
-def attack(worlds: Mapping[str, World], told: Told, numbers: range, workers: int, place: Path) -> list[dict[str, Any]]:
-    children = []
+def attack(
+    worlds: Mapping[str, World], told: Told, numbers: range, workers: int, place: Path, seconds: float
+) -> list[dict[str, Any]]:
+    children, until = [], time.monotonic() + seconds
     for worker in range(workers):
         child = os.fork()
         if child == 0:
             try:
-                tried_all(worlds, told, numbers[worker::workers], place)
+                tried_all(worlds, told, numbers[worker::workers], place, until)
                 os._exit(0)
             except BaseException:
                 import traceback
@@ -109,7 +115,7 @@ def attack(worlds: Mapping[str, World], told: Told, numbers: range, workers: int
 
 
 def main() -> int:
-    """Inputs, kills, reviews. 1 where anything failed."""
+    """Inputs, kills, reviews, requests. 1 where anything failed."""
     from attack import worlds
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -121,7 +127,9 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="of commands, at a call that changes the disk")
     parser.add_argument("--scenes", default="", help="only those whose names begin so: apply;report")
     parser.add_argument("--reviews", type=int, default=22, help="kills of a review's server while people decide")
+    parser.add_argument("--requests", type=int, default=2000, help="damaged requests to a review's server")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=240, help="no input is begun after so many")
     parser.add_argument("--keep", type=Path, default=FOUND, help="where inputs that fail go, a file each")
     words = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="attack-") as place:
@@ -134,6 +142,8 @@ def main() -> int:
             failed |= kills(words, Path(place))
         if words.reviews:
             failed |= reviews(words, Path(place))
+        if words.requests:
+            failed |= requests(words, Path(place))
     return int(failed)
 
 
@@ -156,7 +166,16 @@ def kills(words: argparse.Namespace, place: Path) -> bool:
 def reviews(words: argparse.Namespace, place: Path) -> bool:
     from attack.reviews import reviewed
 
-    told = reviewed(place, words.reviews, seed=words.seed)
+    return said(reviewed(place, words.reviews, seed=words.seed))
+
+
+def requests(words: argparse.Namespace, place: Path) -> bool:
+    from attack.requests import requested
+
+    return said(requested(place, words.requests, words.seed))
+
+
+def said(told: "Reviewed | Requested") -> bool:
     print(told.words())
     for one in told.failures:
         print(one, file=sys.stderr)
@@ -173,7 +192,7 @@ def inputs(words: argparse.Namespace, place: Path) -> bool:
     began = time.monotonic()
     told = (lambda number: again[number]) if again is not None else (lambda number: numbered(made, words.seed, number))
     first, count = (words.start, words.cases) if again is None else (0, len(again))
-    lines = attack(made, told, range(first, first + count), words.workers, place)
+    lines = attack(made, told, range(first, first + count), words.workers, place, 60 * words.minutes)
     seconds = time.monotonic() - began
     failed = [line for line in lines if "failures" in line]
     kinds = Counter(one.partition(":")[0] for line in failed for one in line["failures"])

@@ -115,6 +115,13 @@ AIMS: tuple[Aim, ...] = (
         1.5,
     ),
     Aim("run", ("run/*",), MODEL[1:], ("run/config.yaml",)),
+    Aim(
+        "run",
+        ("run/model.*", "run/config.yaml", "run/noise.npz", "stripes.npz"),
+        tuple(("export", "run", "--to", to, "--out", "e") for to in ("onnx", "torch-export")),
+        ("run/model.*", "run/config.yaml"),
+        0.4,
+    ),
     Aim("run", ("stripes.npz",), (*LOOKS[:2], LOOKS[10], *MODEL, ("predict", "run", "stripes.npz")), weight=1),
     Aim(
         "run",

@@ -168,6 +168,7 @@ def _in_place(words: tuple[str, ...], here: Path, room: Path, watch: "Watch") ->
     )
     os.environ.update(HOME=str(room / "home"), XDG_CACHE_HOME=str(room / "home" / "cache"), TMPDIR=str(room / "tmp"))
     os.environ.update(XDG_STATE_HOME=str(room / "home" / "state"), COLUMNS="200", USER="tester", LOGNAME="tester")
+    os.environ.update(TORCHINDUCTOR_CACHE_DIR=str(room / "tmp" / "inductor"))  # torch keeps the first one it thinks of
     tempfile.tempdir = None
     os.chdir(here)
     Path("/proc/self/clear_refs").write_text("5")  # the most memory is counted anew

@@ -18,7 +18,7 @@ FOUND = sorted((TESTS / "attack" / "found").glob("*.json"))
 def attacked(place: Path, *words: str) -> tuple[str, list[dict[str, object]]]:
     """`python -m attack`, whose failures are kept below `place`: what it said, and they."""
     path = os.pathsep.join((str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")))
-    asked = dict.fromkeys(("--cases", "--kills", "--reviews"), "0") | dict(zip(words[::2], words[1::2]))
+    asked = dict.fromkeys(("--cases", "--kills", "--reviews", "--requests"), "0") | dict(zip(words[::2], words[1::2]))
     command = [sys.executable, "-m", "attack", "--workers", "1", "--keep", str(place / "kept")]
     ended = subprocess.run(
         [*command, *(word for pair in asked.items() for word in pair)],
@@ -42,9 +42,20 @@ def test_a_few_new_inputs_break_nothing(tmp_path: Path) -> None:
 
 
 def test_commands_and_servers_that_are_killed_lose_nothing_and_go_on(tmp_path: Path) -> None:
-    said, _ = attacked(tmp_path, "--kills", "12", "--scenes", "apply, a table;decisions in;training", "--reviews", "1")
+    said, _ = attacked(
+        tmp_path, "--kills", "12", "--scenes", "apply, a table;decisions in;training", "--reviews", "1", "--requests", "150"
+    )
     assert "12 kills" in said and "failed: 0" in said, said
     assert "under 2 kills of the server; 0 failures" in said, said
+    assert "151 requests to the review page" in said and said.count("; 0 failures") == 2, said
+
+
+def test_a_number_gives_the_same_case_whatever_came_before_it() -> None:
+    from attack.aims import numbered
+
+    worlds = {"half run": {"run/estimate.json": b'{"a": [1, {"b": null}]}'}}
+    first = [numbered(worlds, 0, number) for number in range(400)]
+    assert first[::-1] == [numbered(worlds, 0, number) for number in reversed(range(400))]
 
 
 def test_the_attack_sees_what_it_looks_for(tmp_path: Path) -> None:

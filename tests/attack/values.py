@@ -1,6 +1,7 @@
 """Values that nobody expects: a list of our own, and what hypothesis thinks of, both by a seed."""
 
 import random
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -91,7 +92,8 @@ def thought_of(start: int, count: int = 3000) -> tuple[Any, ...]:
 
 
 def value(rng: random.Random) -> Any:
-    return rng.choice(NASTY) if rng.random() < 0.7 else rng.choice(thought_of(0))
+    """One of its own: whoever plants it may change it further, and the next case must not see that."""
+    return deepcopy(rng.choice(NASTY) if rng.random() < 0.7 else rng.choice(thought_of(0)))
 
 
 def words(rng: random.Random) -> str:
