@@ -10,7 +10,7 @@ from tiny_run import built, pictures
 from labelsieve.methods.registry import METHODS
 
 
-@pytest.mark.parametrize("name", ["ce", "gjs", "mopro", "ncr", "ngc", "rrl", "ssr", "ssr+", "elr+"])
+@pytest.mark.parametrize("name", ["ce", "gjs", "mopro", "ncr", "ngc", "rrl", "ssr", "ssr+", "elr+", "promix"])
 def test_costs_are_what_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures that networks were shown in the second epoch, with and without a gradient, by the number of samples."""
     run = built(METHODS[name], data=pictures(64), epochs=12)  # the last five judge every label beside

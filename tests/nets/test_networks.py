@@ -10,7 +10,7 @@ from labelsieve.nets.preact import PreActBlock, PreActResNet18
 
 CASES = [("small", size) for size in (8, 28, 32, 33)] + [("small-wide", 8), ("small-wide", 33)]
 CASES += [(name, size) for name in ("preact-resnet18", "preact-resnet18-identity") for size in (8, 28, 33)]
-CASES += [("resnet18", 64), ("resnet18", 33), ("resnet50", 64)]
+CASES += [("resnet18", 64), ("resnet18", 33), ("resnet18-cifar", 8), ("resnet18-cifar", 32), ("resnet50", 64)]
 SLIM = {"channels": 3, "classes": 10, "width": 8}
 
 

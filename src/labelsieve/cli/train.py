@@ -48,7 +48,7 @@ def train(
     ] = None,
     network: Annotated[
         str | None,
-        typer.Option(help="auto, small, small-wide, preact-resnet18, preact-resnet18-identity, resnet18, resnet50 or timm:NAME."),
+        typer.Option(help="auto, small, small-wide, preact-resnet18(-identity), resnet18(-cifar), resnet50 or timm:NAME."),
     ] = None,
     pretrained: Annotated[
         str | None,

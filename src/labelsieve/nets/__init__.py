@@ -10,7 +10,7 @@ from labelsieve.nets.adapter import WithHead, adapted
 from labelsieve.nets.mlp import Mlp
 from labelsieve.nets.own import REGISTERED, copies_of, lent, own_network
 from labelsieve.nets.preact import PreActResNet18
-from labelsieve.nets.resnet import resnet18, resnet50
+from labelsieve.nets.resnet import resnet18, resnet18_cifar, resnet50
 from labelsieve.nets.small import SmallNet
 from labelsieve.nets.zoo import PREFIX, check_model, zoo_network
 
@@ -22,6 +22,7 @@ NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "preact-resnet18": lambda channels, classes: PreActResNet18(channels, classes),
     "preact-resnet18-identity": lambda channels, classes: PreActResNet18(channels, classes, identity=True),
     "resnet18": resnet18,
+    "resnet18-cifar": resnet18_cifar,
     "resnet50": resnet50,
 }
 # For vectors; they are built from the number of dimensions where the others are from the number of channels.

@@ -1,8 +1,8 @@
-"""ResNet-18 and ResNet-50 for pictures of 64 px and more: x -> (logits, v), D = 512 or 2048.
+"""ResNet-18 and ResNet-50 for pictures of 64 px and more, and ResNet-18 for 32 px: x -> (logits, v), D = 512 or 2048.
 
-A 7x7 stem that halves, a pooling that halves again, four stages (64-128-256-512, strides 1 2 2 2) of plain or of bottleneck
-blocks. A bottleneck's stride is in its 3x3 convolution. Parts carry the names that published weights use, the classifier
-aside. With 3 channels and 1000 classes: 11,689,512 and 25,557,032 parameters.
+A 7x7 stem that halves, a pooling that halves again (for 32 px a 3x3 stem that halves nothing), four stages (64-128-256-512,
+strides 1 2 2 2) of plain or of bottleneck blocks. A bottleneck's stride is in its 3x3 convolution. Parts carry the names that
+published weights use, the classifier aside. With 3 channels and 1000 classes: 11,689,512 and 25,557,032 parameters.
 """
 
 from collections.abc import Sequence
@@ -65,10 +65,17 @@ def matching(narrow: int, wide: int, stride: int) -> nn.Sequential | None:
 
 class ResNet(nn.Module):
     def __init__(
-        self, block: type[PlainBlock] | type[Bottleneck], depths: Sequence[int], channels: int, classes: int, width: int = 64
+        self,
+        block: type[PlainBlock] | type[Bottleneck],
+        depths: Sequence[int],
+        channels: int,
+        classes: int,
+        width: int = 64,
+        halves: bool = True,
     ) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False)
+        self.halves = halves  # does the stem?
+        self.conv1 = nn.Conv2d(channels, width, *((7, 2, 3) if halves else (3, 1, 1)), bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         narrow = width
         for number, depth in enumerate(depths):
@@ -84,7 +91,9 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = F.max_pool2d(torch.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        x = torch.relu(self.bn1(self.conv1(x)))
+        if self.halves:
+            x = F.max_pool2d(x, 3, 2, 1)
         for number in range(self.stages):
             x = self.get_submodule(f"layer{number + 1}")(x)
         return head(self.classifier, x)
@@ -92,6 +101,10 @@ class ResNet(nn.Module):
 
 def resnet18(channels: int, classes: int) -> ResNet:
     return ResNet(PlainBlock, (2, 2, 2, 2), channels, classes)
+
+
+def resnet18_cifar(channels: int, classes: int) -> ResNet:
+    return ResNet(PlainBlock, (2, 2, 2, 2), channels, classes, halves=False)
 
 
 def resnet50(channels: int, classes: int) -> ResNet:
