@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from labelsieve.data.pictures.filling import Progress
-from labelsieve.data.pictures.listing import Listing, present
+from labelsieve.data.pictures.decoding import Plan, Progress
+from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.presence import present
 from labelsieve.data.pictures.recognise import list_pictures, recognise
-from labelsieve.data.pictures.survey import Plan
 
 __all__ = ["Plan", "Progress", "folder", "listing", "photo"]
 

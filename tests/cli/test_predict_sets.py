@@ -17,7 +17,7 @@ from cli.conftest import Shell
 from cli.own import QUICK, folder, striped
 from labelsieve.cli.main import main
 from labelsieve.data.pictures import pool
-from labelsieve.data.pictures.unlabelled_sets import is_set
+from labelsieve.data.pictures.unlabelled import is_set
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")

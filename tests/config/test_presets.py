@@ -10,7 +10,7 @@ from labelsieve.config.method_settings import prototype_memory_for, settings_for
 from labelsieve.config.presets import PRESETS, VARIANTS, crossed, crossed_keys, describe, preset, webvision
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
-from labelsieve.data.noise_record import Noise, label_hash, save
+from labelsieve.data.label_files import Noise, label_hash, save
 from labelsieve.errors import UsageError
 from labelsieve.methods.parts.cleaners import PrototypeCleaner
 from labelsieve.methods.parts.names import MIXTURES

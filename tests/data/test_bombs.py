@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from labelsieve.config.schema import from_yaml
-from labelsieve.data import cifar, unpacked
+from labelsieve.data import cifar, npz
 from labelsieve.data.fashion import read_idx
-from labelsieve.data.human_labels import human_labels
+from labelsieve.data.label_files import human_labels
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError
 
@@ -22,13 +22,13 @@ def test_an_npz_that_no_memory_holds_is_refused_unread(tmp_path: Path, monkeypat
     np.savez_compressed(tmp_path / "bomb.npz", images=np.zeros((2000, 32, 32), np.uint8))
     assert (tmp_path / "bomb.npz").stat().st_size < 20_000
     assert len(read_npz(tmp_path / "bomb.npz")["images"]) == 2000
-    monkeypatch.setattr(unpacked, "memory", lambda: 2**20)
+    monkeypatch.setattr(npz, "memory", lambda: 2**20)
     with pytest.raises(ToolError, match=r"bomb\.npz: it unpacks to"):
         read_npz(tmp_path / "bomb.npz")
 
 
 def test_this_machine_says_how_much_memory_it_has() -> None:
-    found = unpacked.memory()
+    found = npz.memory()
     assert found is None or 2**26 < found < 2**60
 
 

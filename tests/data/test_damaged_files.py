@@ -12,7 +12,7 @@ import pytest
 
 from data.pictures.made import noise, save
 from labelsieve.data.embeddings import load_embeddings
-from labelsieve.data.human_labels import read_saved
+from labelsieve.data.label_files import read_saved
 from labelsieve.data.npz import npz_keys, read_npz
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from labelsieve.data.noise import FORMS, NOISES, inject, label_hash
+from labelsieve.data.label_files import label_hash
+from labelsieve.data.noise import FORMS, NOISES, inject
 from labelsieve.errors import UsageError
 
 K, N = 10, 20_000

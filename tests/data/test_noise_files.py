@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from labelsieve.data.noise import inject, label_hash, load, save
+from labelsieve.data.label_files import label_hash, load, save
+from labelsieve.data.noise import inject
 from labelsieve.errors import ToolError
 
 K = 3

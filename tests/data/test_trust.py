@@ -2,7 +2,7 @@
 
 import pytest
 
-from labelsieve.data.trust import doubts
+from labelsieve.data.doubts import doubts
 
 
 def said(counts: dict[str, int]) -> str:

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from data.pictures.made import class_folders, noise, save
-from labelsieve.data.pictures.memory import remember
 from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.presence import remember
 from labelsieve.results.reporting import run_report
 from labelsieve.review.opening import open_review
 from labelsieve.review.pictures import NoPicture

@@ -9,8 +9,8 @@ import pytest
 from cli.own import broken, folder
 from labelsieve.config.schema import Config
 from labelsieve.data.pictures import pool
-from labelsieve.data.pictures.memory import known_from, remember
 from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.presence import known_from, remember
 from labelsieve.errors import ToolError
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import resume, start

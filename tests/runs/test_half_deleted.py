@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from labelsieve.data.noise import load as load_noise
+from labelsieve.data.label_files import load as load_noise
 from labelsieve.errors import ToolError
 from labelsieve.predict.evaluate import evaluate_model
 from labelsieve.train.loop import each_epoch

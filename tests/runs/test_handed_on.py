@@ -10,7 +10,7 @@ from data.pictures.made import class_folders
 from labelsieve.config.schema import Config, DataConfig
 from labelsieve.corrected.apply import apply_run
 from labelsieve.data.corrected import puts
-from labelsieve.data.pictures.inside import open_inside
+from labelsieve.data.pictures.fetch import open_inside
 from labelsieve.errors import ToolError
 from labelsieve.exports.album import Album
 from runs.made_runs import as_advised, files_in, made_run

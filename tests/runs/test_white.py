@@ -10,7 +10,7 @@ from PIL import Image
 
 from labelsieve.config.schema import override
 from labelsieve.data.pictures import pool
-from labelsieve.data.pictures.survey import Plan
+from labelsieve.data.pictures.decoding import Plan
 from labelsieve.data.pictures.unlabelled import find_pictures, in_chunks
 from labelsieve.predict.evaluate import evaluate_model
 from labelsieve.predict.model import load_model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labelsieve.config.presets import PRESETS
-from labelsieve.data import noise_record
+from labelsieve.data import label_files
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.registry import METHODS
 from runs.tiny import arrays_file, pictures
@@ -38,7 +38,7 @@ def test_the_next_cell_is_trained_to_its_end_in_as_many_goes_as_it_takes(tmp_pat
         if found.state == "done":
             break
     assert found.state == "done" == state_of(tmp_path / "keep" / "two")
-    labels = noise_record.load(tmp_path / "keep" / "two" / "noise.npz").labels
+    labels = label_files.load(tmp_path / "keep" / "two" / "noise.npz").labels
     assert labels.tolist() == np.load(tmp_path / "noise" / "tiny.npz")["sym50"].tolist()
     assert queue.read_text().splitlines()[:-1] == before[:-1]
     with pytest.raises(UsageError, match="no cell is waiting"):

@@ -17,9 +17,9 @@ from labelsieve.backbones.pictures import ArrayPictures, Block, FilePictures, Pi
 from labelsieve.backbones.store import FeatureStore
 from labelsieve.data.noisy_data import Collection, Held, vector_statistics
 from labelsieve.data.pictures.cache import locked
-from labelsieve.data.pictures.gone_or_changed import lost
+from labelsieve.data.pictures.decoding import Plan, Progress
 from labelsieve.data.pictures.listing import Listing
-from labelsieve.data.pictures.survey import Plan, Progress
+from labelsieve.data.pictures.presence import lost
 from labelsieve.engine.device import callers_settings_kept, usable_cores
 from labelsieve.errors import ToolError, UsageError
 

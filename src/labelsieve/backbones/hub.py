@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from labelsieve.data.inspection_text import byte_count
 from labelsieve.errors import ToolError
 from labelsieve.nets.zoo import check_model
+from labelsieve.texts import byte_count
 
 Say = Callable[[str], None]
 SAFE = {"pytorch_model.bin": "model.safetensors", "open_clip_pytorch_model.bin": "open_clip_model.safetensors"}

@@ -9,16 +9,14 @@ from typing import Any
 
 from labelsieve import doors
 from labelsieve.config.schema import Config, override
-from labelsieve.data.pictures import columns as usual
-from labelsieve.data.pictures.columns import needed
-from labelsieve.data.pictures.imagefolder import metadata_files
+from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
-from labelsieve.data.pictures.memory import Known
+from labelsieve.data.pictures.manifest import metadata_files
 from labelsieve.data.pictures.options import PictureOptions, PictureSettings, named, picture_options
+from labelsieve.data.pictures.presence import Known
 from labelsieve.data.pictures.recognise import recognise
-from labelsieve.data.pictures.saved import LARGEST
-from labelsieve.data.pictures.shards import shard_files
-from labelsieve.data.pictures.tables import SUFFIXES, open_table
+from labelsieve.data.pictures.stored import LARGEST, shard_files
+from labelsieve.data.pictures.tables import SUFFIXES, open_table, read_cells
 from labelsieve.errors import ToolError
 
 COLUMNS = ("image_column", "label_column", "id_column", "split_column")
@@ -58,7 +56,7 @@ def rooted_for(path: Path, chosen: PictureSettings, home: str, known: Known | No
     if layout.kind != "manifest":
         return chosen
     table, own = open_table(layout.path, options.encoding), layout.path.parent
-    values = table.read([needed(table.columns, options.image_column, usual.IMAGE, "image_column", layout.path)])[0]
+    values = read_cells(table, columns_for(table.columns, options, layout.path, ["image"]))["image"]
     if leads_to_files(values, own, options.outside, known):
         return replace(chosen, root=None)
     if not values or leads_to_files(values, options.root, options.outside, known):  # an empty table is refused by who reads it

@@ -16,7 +16,7 @@ from labelsieve.config.quick import check_quick
 from labelsieve.config.schema import Config, full_key, override
 from labelsieve.config.sections import cell_settings
 from labelsieve.config.validate import cleaner_of, validate
-from labelsieve.data.noise_record import made_as
+from labelsieve.data.label_files import made_as
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.data.sources import source_at

@@ -13,20 +13,20 @@ from labelsieve.data.corrected.shards import Rewritten, corrected_shards
 from labelsieve.data.corrected.table import corrected_table
 from labelsieve.data.corrected.tree import Placed, class_tree, no_folder_name, place, table_tree
 from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData
-from labelsieve.data.pictures.imagefolder import labelled_files, options_for
 from labelsieve.data.pictures.listing import LeftOut, Listing
+from labelsieve.data.pictures.manifest import labelled_files, options_for
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import Layout, list_pictures
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.sources import open_source
-from labelsieve.data.trust import quoted
 from labelsieve.data.vector_files import labels_beside
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Verdict
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings
+from labelsieve.texts import quoted
 
 CHANGES = "changes.csv"
 TREES = ("class folders", "split folders", "imagefolder")

@@ -23,9 +23,18 @@ from labelsieve.data.noisy_data import (
     checked_held,
     checked_truth,
 )
-from labelsieve.data.npz import Array, read_npz
+from labelsieve.data.npz import (
+    Array,
+    held_keys,
+    ids_by_key,
+    keys_by_role,
+    misshapen,
+    nothing_found,
+    plain_labels,
+    read_npz,
+    sample_keys,
+)
 from labelsieve.data.npz_classes import Numbered, without_empty
-from labelsieve.data.npz_keys import held_keys, ids_by_key, keys_by_role, misshapen, nothing_found, plain_labels, sample_keys
 from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.labels import MISSING, name_labels
 from labelsieve.data.pictures.options import named

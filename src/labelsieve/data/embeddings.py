@@ -24,9 +24,8 @@ from labelsieve.data.noisy_data import (
     checked_truth,
     vector_statistics,
 )
-from labelsieve.data.npz import Array, read_npz
+from labelsieve.data.npz import Array, held_keys, keys_by_role, nothing_found, plain_labels, read_npz
 from labelsieve.data.npz_classes import Numbered, without_empty
-from labelsieve.data.npz_keys import held_keys, keys_by_role, nothing_found, plain_labels
 from labelsieve.data.pictures.labels import MISSING, Labels
 from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, trained_classes
 from labelsieve.data.pictures.manifest import check_unique

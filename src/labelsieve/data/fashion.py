@@ -14,7 +14,7 @@ from torch import Tensor
 
 from labelsieve import doors
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth, channel_statistics, checked, checked_held
-from labelsieve.data.unpacked import refuse_beyond_memory
+from labelsieve.data.npz import refuse_beyond_memory
 from labelsieve.errors import ToolError, UsageError
 
 UNSIGNED_BYTE = 8

@@ -1,9 +1,8 @@
-"""Label noise made on purpose, by a spec and a seed, the same on every machine.
+"""Adds label noise by a spec and a seed; the result is the same on every machine.
 
 `none`, `sym:0.5` (over all classes, the own one included), `sym-other:0.5` (over the others), `asym:0.4`
 (CIFAR's maps), `pair:0.3` (k to k + 1), `confuse:0.2` (what a weak model confuses, sample by sample), `matrix:FILE` (chances
-for each class), `file:FILE` (ready labels),
-`cifar-n:FILE:KIND` (labels that people gave CIFAR's pictures).
+for each class), `file:FILE` (ready labels), `cifar-n:FILE:KIND` (labels that people gave CIFAR's pictures).
 """
 
 import io
@@ -18,55 +17,13 @@ from torch import Tensor
 
 from labelsieve.data.confusion import confused
 from labelsieve.data.draws import Draws, IntArray
-from labelsieve.data.human_labels import FORM as HUMAN_FORM
-from labelsieve.data.human_labels import human_labels
-from labelsieve.data.noise_record import Noise, label_hash, load, read_json, read_labels, save
+from labelsieve.data.label_files import HUMAN_FORM, Noise, human_labels, label_hash, read_json, read_labels
 from labelsieve.data.npz import read_npy
 from labelsieve.doors import Damage, read_text, reading
 from labelsieve.errors import ToolError, UsageError, suggest
 
 Matrix = NDArray[np.float64]
 LARGEST = 2**30  # bytes
-
-
-def read_matrix(path: Path, classes: int) -> Matrix:
-    """The row-stochastic matrix (K, K) in an .npy, .csv or .json file."""
-    readers = {".npy": read_npy, ".csv": _read_csv, ".json": read_json}
-    if path.suffix not in readers:
-        raise ToolError(f'{path}: a noise matrix is an .npy, .csv or .json file, not "{path.suffix}"')
-    with reading(path, f"write {classes} rows of {classes} numbers"):
-        matrix = np.array(readers[path.suffix](path), np.float64)
-    if matrix.shape != (classes, classes):
-        raise ToolError(f"{path}: the shape is {matrix.shape}; {classes} classes need ({classes}, {classes})")
-    for k, row in enumerate(matrix):
-        if not (np.isfinite(row).all() and (row >= 0).all()):
-            raise ToolError(f"{path}: row {k} has a negative or infinite entry or NaN; chances are 0 to 1")
-        if abs(row.sum() - 1) > 1e-6:
-            raise ToolError(f"{path}: row {k} sums to {row.sum():.7g}; each row must sum to 1")
-    return matrix
-
-
-def sample_rows(chances: Matrix, labels: IntArray, draws: Draws) -> IntArray:
-    """For each label (N,) a new one, drawn from its row of `chances` (K, K)."""
-    drawn = draws.uniform(len(labels))
-    edges = np.cumsum(chances, axis=1)
-    edges /= edges[:, -1:]  # ends at exactly 1, so that no draw falls past the last class
-    noisy = np.empty_like(labels)
-    for k in range(len(chances)):
-        rows = labels == k
-        noisy[rows] = np.searchsorted(edges[k], drawn[rows], side="right")
-    return noisy
-
-
-def _read_csv(path: Path) -> Matrix:
-    text = read_text(path, LARGEST, follow=True)
-    if not text.strip():
-        raise Damage("it is empty")
-    return np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2)
-
-
-__all__ = ["FORMS", "NOISES", "Noise", "check_form", "inject", "label_hash", "load", "save"]
-
 NOISE_STREAM = 3
 # truck to automobile, bird to airplane, deer to horse, cat and dog to each other; the rest keep theirs.
 CIFAR10_MAP = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}
@@ -161,6 +118,42 @@ def _confuse(argument: str, given: Given) -> IntArray:
 def _matrix(argument: str, given: Given) -> IntArray:
     chances = read_matrix(_file("matrix", argument), given.classes)
     return sample_rows(chances, given.labels, given.draws)
+
+
+def read_matrix(path: Path, classes: int) -> Matrix:
+    """The row-stochastic matrix (K, K) in an .npy, .csv or .json file."""
+    readers = {".npy": read_npy, ".csv": _read_csv, ".json": read_json}
+    if path.suffix not in readers:
+        raise ToolError(f'{path}: a noise matrix is an .npy, .csv or .json file, not "{path.suffix}"')
+    with reading(path, f"write {classes} rows of {classes} numbers"):
+        matrix = np.array(readers[path.suffix](path), np.float64)
+    if matrix.shape != (classes, classes):
+        raise ToolError(f"{path}: the shape is {matrix.shape}; {classes} classes need ({classes}, {classes})")
+    for k, row in enumerate(matrix):
+        if not (np.isfinite(row).all() and (row >= 0).all()):
+            raise ToolError(f"{path}: row {k} has a negative or infinite entry or NaN; chances are 0 to 1")
+        if abs(row.sum() - 1) > 1e-6:
+            raise ToolError(f"{path}: row {k} sums to {row.sum():.7g}; each row must sum to 1")
+    return matrix
+
+
+def sample_rows(chances: Matrix, labels: IntArray, draws: Draws) -> IntArray:
+    """For each label (N,) a new one, drawn from its row of `chances` (K, K)."""
+    drawn = draws.uniform(len(labels))
+    edges = np.cumsum(chances, axis=1)
+    edges /= edges[:, -1:]  # ends at exactly 1, so that no draw falls past the last class
+    noisy = np.empty_like(labels)
+    for k in range(len(chances)):
+        rows = labels == k
+        noisy[rows] = np.searchsorted(edges[k], drawn[rows], side="right")
+    return noisy
+
+
+def _read_csv(path: Path) -> Matrix:
+    text = read_text(path, LARGEST, follow=True)
+    if not text.strip():
+        raise Damage("it is empty")
+    return np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2)
 
 
 def _from_file(argument: str, given: Given) -> IntArray:

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelsieve.data.npz import Array, read_npz
-from labelsieve.data.npz_keys import LABELS, first_of, plain_labels
-from labelsieve.data.pictures import columns as usual
+from labelsieve.data.npz import LABELS, Array, first_of, plain_labels, read_npz
 from labelsieve.data.pictures.arrow import is_vector, parquet_columns, parquet_file
-from labelsieve.data.pictures.columns import needed, optional
+from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
 from labelsieve.data.pictures.manifest import check_unique, ids_of
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.tables import SUFFIXES, open_table
+from labelsieve.data.pictures.tables import SUFFIXES, open_table, read_cells
 from labelsieve.data.vector_files import labels_of, matrix
 from labelsieve.errors import ToolError
 
@@ -104,12 +102,11 @@ def _in_npz(path: Path, options: PictureOptions) -> Probabilities:
 
 def _in_table(path: Path, options: PictureOptions) -> Probabilities:
     table = open_table(path, options.encoding)
-    label = needed(table.columns, options.label_column, usual.LABEL, "label_column", path)
-    name = optional(table.columns, options.id_column, usual.ID, "id_column", path)
-    file = optional(table.columns, options.image_column, usual.IMAGE, "image_column", path)
-    given, *others = table.read([column for column in (label, name, file) if column is not None])
-    paths = None if file is None else ids_of(others[-1], path)
-    ids = ids_of(others[0], path) if name is not None else paths or _numbers(len(given))
+    chosen = columns_for(table.columns, options, path, ["label"], ["id", "image"])
+    read = read_cells(table, chosen)
+    given = read["label"]
+    paths = ids_of(read["image"], path) if "image" in read else None
+    ids = ids_of(read["id"], path) if "id" in read else paths or _numbers(len(given))
     vector = _vector_column(path)
     if vector is not None:
         values = matrix(parquet_columns(path, [vector]).column(vector), path, vector)
@@ -117,9 +114,9 @@ def _in_table(path: Path, options: PictureOptions) -> Probabilities:
         if classes is None and all(isinstance(one, int) for one in given):
             classes = tuple(str(k) for k in range(values.shape[1]))
     else:
-        classes = options.classes or tuple(one for one in table.columns if one not in (label, name, file))
+        classes = options.classes or tuple(one for one in table.columns if one not in chosen.values())
         values = _columns(table.read(_there(classes, table.columns, path)), classes, path)
-    return _agreeing(ids, _labels(given, classes, f'{path}: "{label}"'), values, str(path), paths, 1)
+    return _agreeing(ids, _labels(given, classes, f'{path}: "{chosen["label"]}"'), values, str(path), paths, 1)
 
 
 def _agreeing(

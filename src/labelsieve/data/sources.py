@@ -18,11 +18,10 @@ from labelsieve.data.draws import Draws, stratified_rows
 from labelsieve.data.embeddings import load_embeddings
 from labelsieve.data.fashion import load_fashion
 from labelsieve.data.noisy_data import MEMORY, Collection, Held, Loaded, NoisyData, Truth, channel_statistics, checked
-from labelsieve.data.pictures.filling import Read, decoded
+from labelsieve.data.pictures.decoding import Progress, Read, decoded
 from labelsieve.data.pictures.opening import Check, Opened, Tell, load_pictures, load_web_set, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
-from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.doors import reading

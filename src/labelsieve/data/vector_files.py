@@ -1,5 +1,6 @@
 """Reads files of vectors (.npz, .npy with its labels beside, Parquet): values, labels, ids and splits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from labelsieve.data.npz import Array, read_npy, read_npz
-from labelsieve.data.npz_keys import COLUMNS, ids_by_key, misshapen, plain_labels, sample_keys
-from labelsieve.data.pictures import columns as usual
+from labelsieve.data.npz import COLUMNS, Array, ids_by_key, misshapen, plain_labels, read_npy, read_npz, sample_keys
 from labelsieve.data.pictures.arrow import is_vector, parquet_columns, parquet_file, pyarrow_for
-from labelsieve.data.pictures.columns import needed, optional
+from labelsieve.data.pictures.columns import columns_for, needed
 from labelsieve.data.pictures.labels import Labels, name_labels, number_labels
 from labelsieve.data.pictures.manifest import ids_of, splits_of
 from labelsieve.data.pictures.options import PictureOptions, named
-from labelsieve.data.pictures.tables import SUFFIXES, open_table, text_of
+from labelsieve.data.pictures.tables import SUFFIXES, ParquetTable, open_table, read_cells, text_of
 from labelsieve.errors import ToolError, UsageError
 
 BESIDE = ("labels.npy", "y.npy", "labels.txt", "labels.csv", "labels.tsv")
@@ -45,10 +44,8 @@ def new_vectors(path: Path, options: PictureOptions | None = None) -> tuple[list
     elif suffix == ".parquet":
         file = parquet_file(path)
         column, others = _vector_column(file, path, options)
-        name = optional(others, options.id_column, usual.ID, "id_column", path)
-        table = parquet_columns(path, [column] if name is None else [column, name])
-        found = matrix(table.column(column), path, column)
-        ids = None if name is None else table.column(name).to_pylist()
+        found = matrix(parquet_columns(path, [column]).column(column), path, column)
+        ids = read_cells(ParquetTable(path), columns_for(others, options, path, (), ["id"])).get("id")
     else:
         raise ToolError(f"{path}: vectors are read from .npz, .npy and .parquet; give one of these")
     read = vectors(found, str(path))
@@ -90,14 +87,9 @@ def npy_rows(path: Path, beside: Path, options: PictureOptions) -> Rows:
     values, ids, splits = vectors(read_npy(path), str(path)), None, None
     if beside.suffix.lower() in SUFFIXES:
         table = open_table(beside, options.encoding)
-        label = needed(table.columns, options.label_column, usual.LABEL, "label_column", beside)
-        id_column = optional(table.columns, options.id_column, usual.ID, "id_column", beside)
-        split = optional(table.columns, options.split_column, usual.SPLIT, "split_column", beside)
-        names = [name for name in (label, id_column, split) if name is not None]
-        read = dict(zip(names, table.read(names)))
-        labels = name_labels(read[label], str(beside), options.classes)
-        ids = None if id_column is None else ids_of(read[id_column], beside)
-        splits = None if split is None else splits_of(read[split], beside, options.measuring)
+        read = read_cells(table, columns_for(table.columns, options, beside, ["label"], ["id", "split"]))
+        labels = name_labels(read["label"], str(beside), options.classes)
+        ids, splits = _ids_and_splits(read, beside, options)
     else:
         labels = _label_list(beside, options)
     return agreeing(Rows(path, values, labels, ids, splits), beside)
@@ -129,15 +121,20 @@ def _label_list(path: Path, options: PictureOptions) -> Labels:
 def parquet_rows(path: Path, options: PictureOptions) -> Rows:
     file = parquet_file(path)
     column, others = _vector_column(file, path, options)
-    label = needed(others, options.label_column, usual.LABEL, "label_column", path)
-    id_column = optional(others, options.id_column, usual.ID, "id_column", path)
-    split = optional(others, options.split_column, usual.SPLIT, "split_column", path)
-    table = parquet_columns(path, [name for name in (column, label, id_column, split) if name is not None])
-    ids = None if id_column is None else ids_of(table.column(id_column).to_pylist(), path)
-    labels = name_labels(table.column(label).to_pylist(), str(path), options.classes)
-    values = vectors(matrix(table.column(column), path, column), str(path))
-    splits = None if split is None else splits_of(table.column(split).to_pylist(), path, options.measuring)
-    return agreeing(Rows(path, values, labels, ids, splits))
+    chosen = columns_for(others, options, path, ["label"], ["id", "split"])
+    values = vectors(matrix(parquet_columns(path, [column]).column(column), path, column), str(path))
+    read = read_cells(ParquetTable(path), chosen)
+    return agreeing(
+        Rows(path, values, name_labels(read["label"], str(path), options.classes), *_ids_and_splits(read, path, options))
+    )
+
+
+def _ids_and_splits(
+    read: Mapping[str, list[Any]], path: Path, options: PictureOptions
+) -> tuple[list[str] | None, NDArray[np.int8] | None]:
+    """What a table says beside labels."""
+    ids = ids_of(read["id"], path) if "id" in read else None
+    return ids, splits_of(read["split"], path, options.measuring) if "split" in read else None
 
 
 def agreeing(rows: Rows, beside: Path | None = None) -> Rows:

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.data.inspection_text import byte_count
-from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import cache_size, default_cache_dir
 from labelsieve.data.pictures.listing import SPLITS, TEST, Listing
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.websets import SIDE, WEBSETS, WebSet
+from labelsieve.data.pictures.websets import PLACES, SIDE, WEBSETS, WebSet, list_second_test, second_test_at
 from labelsieve.errors import ToolError
+from labelsieve.texts import byte_count
 
 NAMED = 5  # missing pictures that are named of each split
 
@@ -111,12 +110,12 @@ def _split(listing: Listing, number: int, name: str) -> SplitFound:
 
 
 def _second_test(path: Path, options: PictureOptions) -> tuple[list[SplitFound], tuple[str, ...]]:
-    place = imagenet_val.place_of(path, options.second_test)
+    place = second_test_at(path, options.second_test)
     if place is None:
-        looked = ", ".join(imagenet_val.PLACES)
+        looked = ", ".join(PLACES)
         return [], (f"ILSVRC12's validation pictures are not there (looked for {looked}); name them with --second-test PATH",)
     try:
-        listing = imagenet_val.read(place, webvision.class_names(path), [wnid for wnid, _ in webvision.synsets(path)], options)
+        listing = list_second_test(place, path, options)
     except ToolError as error:
         return [], (str(error),)
     return [_split(listing, TEST, f"ilsvrc12 ({place})")], ()

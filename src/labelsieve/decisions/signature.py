@@ -1,6 +1,6 @@
 """Who decided, when, and under which key: one rule for what the page sends and for what a file brings in."""
 
-from labelsieve.cells import computed
+from labelsieve.texts import computed
 
 LONGEST = {"who": 80, "when": 64, "key": 128}  # characters
 MEANT = {"who": "the reviewer's name", "when": "the time", "key": "the key"}

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.cells import inert
 from labelsieve.decisions.decision import LABELLING, Decision
 from labelsieve.decisions.incoming import Incoming, Sample, entries
 from labelsieve.decisions.log import DecisionLog
@@ -23,6 +22,7 @@ from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import round_of
+from labelsieve.texts import inert
 
 LARGEST = 2**30  # bytes
 TEXTS = ("action", "who", "when", "key")  # of a decision that went out; its label may be null

@@ -10,11 +10,10 @@ from labelsieve.config.elsewhere import for_data, is_trained_on
 from labelsieve.config.heeded import check_heeded
 from labelsieve.config.schema import Config, override
 from labelsieve.data.noisy_data import Collection, Held
-from labelsieve.data.pictures.filling import Read, decoded
+from labelsieve.data.pictures.decoding import Plan, Progress, Read, decoded
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
 from labelsieve.data.pictures.opening import Second, second_test
 from labelsieve.data.pictures.options import picture_options
-from labelsieve.data.pictures.survey import Plan, Progress
 from labelsieve.data.sources import OWN, SOURCES, load_data, some_held, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command

@@ -15,13 +15,11 @@ from labelsieve.backbones.embedding import Embedder
 from labelsieve.config.elsewhere import for_data, suited_to
 from labelsieve.config.schema import Config, override
 from labelsieve.data.arrays import new_pictures
-from labelsieve.data.pictures.filling import Read, decoded
+from labelsieve.data.pictures.decoding import Plan, Read, decoded
 from labelsieve.data.pictures.listing import readable_name
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.recognise import recognise
-from labelsieve.data.pictures.survey import Plan
-from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures, in_chunks
-from labelsieve.data.pictures.unlabelled_sets import is_set, unlabelled_set
+from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures, in_chunks, is_set, unlabelled_set
 from labelsieve.data.vector_files import new_vectors
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.predict.model import Model

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from labelsieve.cells import computed
 from labelsieve.config.lengths import all_warm_up
-from labelsieve.data.trust import doubts, formulas, single_samples
+from labelsieve.data.doubts import doubts, formulas, single_samples
 from labelsieve.issues.estimate import UNKNOWN
 from labelsieve.issues.rules import RELABEL
 from labelsieve.runs.findings import Findings, Record
+from labelsieve.texts import computed
 
 WIDE = 0.2  # an interval of so many points
 MOST = 0.75  # of the labels

@@ -10,7 +10,7 @@ import numpy as np
 from labelsieve.config.lengths import divides, method_words
 from labelsieve.config.moved import moved_to, to_show
 from labelsieve.config.schema import dotted_keys, value_at
-from labelsieve.data.pictures.memory import Known, only_deleted
+from labelsieve.data.pictures.presence import Known, only_deleted
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import ACTIONS, KINDS, RELABEL
 from labelsieve.report.line_chart import Curve

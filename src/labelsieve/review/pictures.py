@@ -16,9 +16,9 @@ from labelsieve.config.schema import Config
 from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.fetch import fetch
-from labelsieve.data.pictures.memory import Known, only_deleted
 from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.origins import NO_FILE
+from labelsieve.data.pictures.presence import Known, only_deleted
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError
 from labelsieve.review.encoding import CHANGED, encode

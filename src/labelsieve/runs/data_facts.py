@@ -10,8 +10,8 @@ import numpy as np
 
 from labelsieve import run_files
 from labelsieve.config.schema import Config
-from labelsieve.data.pictures.memory import known_from
-from labelsieve.data.trust import doubts
+from labelsieve.data.doubts import doubts
+from labelsieve.data.pictures.presence import known_from
 from labelsieve.doors import reading
 from labelsieve.run_files import is_there
 from labelsieve.runs import atomic

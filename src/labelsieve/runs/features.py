@@ -17,8 +17,8 @@ from labelsieve.config.schema import Config
 from labelsieve.data.pictures.cache import default_cache_dir
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.framing import Frame
-from labelsieve.data.pictures.listing import present
 from labelsieve.data.pictures.options import picture_options
+from labelsieve.data.pictures.presence import present
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.sources import OWN, open_source

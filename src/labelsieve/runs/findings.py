@@ -11,7 +11,7 @@ import numpy as np
 from labelsieve import run_files
 from labelsieve.config.lengths import epochs_of
 from labelsieve.config.schema import Config
-from labelsieve.data.noise_record import load as load_noise
+from labelsieve.data.label_files import load as load_noise
 from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.doors import Damage, reading

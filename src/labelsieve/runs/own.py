@@ -12,14 +12,13 @@ from labelsieve.config.elsewhere import is_trained_on, rooted_for, suited_to
 from labelsieve.config.schema import Config
 from labelsieve.data.frequencies import class_and_number
 from labelsieve.data.noisy_data import Collection
-from labelsieve.data.pictures.filling import decoded
+from labelsieve.data.pictures.decoding import Progress, decoded
 from labelsieve.data.pictures.held import Found, check_measurable, labelled_pictures
 from labelsieve.data.pictures.listing import LeftOut
-from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.opening import Check, Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions, picture_options
+from labelsieve.data.pictures.presence import Known
 from labelsieve.data.pictures.recognise import recognise
-from labelsieve.data.pictures.survey import Progress
 from labelsieve.data.pictures.tables import open_table
 from labelsieve.data.sources import OWN, limited, load_data, open_own, tested_on
 from labelsieve.data.trusted import check_labels, pinned_rows, read_ids

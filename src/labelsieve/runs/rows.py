@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from labelsieve.config.schema import Config
-from labelsieve.data import noise as label_noise
+from labelsieve.data.label_files import Noise, label_hash
+from labelsieve.data.noise import inject
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, Truth
 from labelsieve.data.pictures.listing import LeftOut
-from labelsieve.data.pictures.memory import Known
 from labelsieve.data.pictures.opening import Opened
+from labelsieve.data.pictures.presence import Known
 from labelsieve.decisions.decision import DROP, LABELLING, UNSURE
 from labelsieve.errors import ToolError, suggest
 from labelsieve.runs.own import Watch, open_rows
@@ -74,7 +75,7 @@ def _chosen(rows: "Rows", decided: Sequence[str], index: Tensor) -> "Rows":
     paths = None if found.paths is None else tuple(found.paths[i] for i in index.tolist())
     original, labels = found.train.labels[index], rows.data.labels[index]
     if noise is not None:  # what is still wrong of what was made wrong
-        noise = replace(noise, labels=labels, flipped=labels != original, sha256=label_noise.label_hash(labels))
+        noise = replace(noise, labels=labels, flipped=labels != original, sha256=label_hash(labels))
     assert rows.pinned is not None
     return replace(
         rows,
@@ -119,7 +120,7 @@ class Rows:
     truth: Truth | None
     test: Held | None
     collection: Collection
-    noise: label_noise.Noise | None
+    noise: Noise | None
     opened: Opened | None = None
     pinned: Tensor | None = None
     left_out: tuple[LeftOut, ...] = ()
@@ -137,7 +138,7 @@ def rows_for(config: Config, watch: Watch | None = None, known: Known | None = N
     if config.data.noise != "none":
         seed = config.seed if config.data.noise_seed is None else config.data.noise_seed
         spec, classes = config.data.noise, len(data.classes)
-        made = label_noise.inject(spec, data.labels, classes, seed, groups=found.groups, name=found.name, samples=data.images)
+        made = inject(spec, data.labels, classes, seed, groups=found.groups, name=found.name, samples=data.images)
         # Labels that were given before the noise was made are what is true of it, unless the source knows better.
         truth = truth or Truth(data.labels)
         data = data.relabelled(made.labels)

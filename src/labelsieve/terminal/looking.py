@@ -14,7 +14,7 @@ from labelsieve.terminal.durations import say_duration
 
 if TYPE_CHECKING:
     from labelsieve.backbones.backbone import Backbone
-    from labelsieve.data.pictures.survey import Plan
+    from labelsieve.data.pictures.decoding import Plan
     from labelsieve.runs.own import Watch
     from labelsieve.runs.rows import Rows
 
@@ -46,7 +46,7 @@ class Looking:
 
     def tell(self, plan: "Plan", cache: Path, count: int) -> None:
         """Said before anything is decoded."""
-        from labelsieve.data.inspection_text import byte_count
+        from labelsieve.texts import byte_count
 
         kept = "already decoded in" if (cache / "pixels.npy").exists() else "decoded once, into"
         self.out.print(
@@ -79,8 +79,9 @@ class Looking:
 
 def say_rows(rows: "Rows", choices: tuple[str, ...], left_out_file: Path | None) -> None:
     """What was read, what was left out, what was chosen, and what to be careful about."""
-    from labelsieve.data.trust import doubts, quoted
+    from labelsieve.data.doubts import doubts
     from labelsieve.runs.data_facts import counts
+    from labelsieve.texts import quoted
 
     if rows.opened is not None:
         console.print(f"{rows.opened.layout.path}: {rows.opened.layout.kind} ({rows.opened.layout.why})")

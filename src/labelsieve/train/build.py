@@ -16,7 +16,6 @@ from labelsieve.config.schema import Config, ViewsConfig
 from labelsieve.data.augment import VectorViews, Views, vector_views, views_for
 from labelsieve.data.frequencies import read_frequencies
 from labelsieve.data.noisy_data import Collection, NoisyData
-from labelsieve.data.trust import quoted
 from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
@@ -34,6 +33,7 @@ from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBa
 from labelsieve.methods.registry import method_named
 from labelsieve.predict.model import seen_shape
 from labelsieve.runs.rows import Rows
+from labelsieve.texts import quoted
 
 
 @dataclass(frozen=True)

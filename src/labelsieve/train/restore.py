@@ -13,7 +13,7 @@ import torch
 from labelsieve import run_files
 from labelsieve.config.schema import Config
 from labelsieve.config.validate import validate_for
-from labelsieve.data import noise as label_noise
+from labelsieve.data import label_files
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.errors import ToolError
 from labelsieve.issues.reading import read_issues
@@ -84,7 +84,7 @@ def _mend(run: Run) -> None:
     """Write again what was deleted and can be made from the rest; what cannot be made is an error."""
     folder, noise = run.home, run.rows.noise
     if noise is not None and not folder.noise.exists():
-        label_noise.save(folder.noise, noise, run.rows.collection.train.labels)
+        label_files.save(folder.noise, noise, run.rows.collection.train.labels)
     if run.rows.opened is not None and not (folder.data_facts.exists() and folder.samples.exists()):
         write_data_facts(folder, run.config, run.rows)
     run.environment = run_files.facts(folder.environment) or environment(run.parts.engine.device)

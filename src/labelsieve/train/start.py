@@ -13,7 +13,7 @@ from labelsieve.config.moved import check_there, moved_to
 from labelsieve.config.schema import Config, override
 from labelsieve.config.sections import with_section
 from labelsieve.config.validate import validate_for
-from labelsieve.data import noise as label_noise
+from labelsieve.data import label_files
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError, command
 from labelsieve.nets.zoo import PREFIX
@@ -148,7 +148,7 @@ def _started(folder: RunFolder | None, config: Config, watch: Watch | None, rows
     if rows.opened is not None:
         write_data_facts(folder, whole, rows)
     if rows.noise is not None:
-        label_noise.save(folder.noise, rows.noise, rows.collection.train.labels)
+        label_files.save(folder.noise, rows.noise, rows.collection.train.labels)
     save(run)
     run.environment = environment(run.parts.engine.device)
     folder.write_json(folder.environment, run.environment)

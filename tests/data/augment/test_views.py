@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from labelsieve.data.augment import OPERATIONS, POLICIES, Step, Strong, Weak, staging, views_for
+from labelsieve.data.augment import OPERATIONS, POLICIES, Step, Strong, Weak, views_for, weak
 from labelsieve.data.augment.strong import SKIP
 from labelsieve.errors import UsageError
 
@@ -139,7 +139,7 @@ def test_a_picture_is_augmented_alone_as_in_a_batch() -> None:
 def test_small_spans_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     images = patches(60, 32, 32)
     whole = [maker(images, seeded()) for maker in makers(images)]
-    monkeypatch.setattr(staging, "HOST_VALUES", 3 * 32 * 32 * 3)
+    monkeypatch.setattr(weak, "HOST_VALUES", 3 * 32 * 32 * 3)
     for maker, views in zip(makers(images), whole, strict=True):
         assert torch.equal(maker(images, seeded()), views)
 

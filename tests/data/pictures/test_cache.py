@@ -15,12 +15,11 @@ import labelsieve
 from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.cache import PixelCache, cache_size
 from labelsieve.data.pictures.decode import CRASHED
-from labelsieve.data.pictures.filling import decoded
-from labelsieve.data.pictures.listing import present
+from labelsieve.data.pictures.decoding import Plan, decoded, plan
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.presence import present
 from labelsieve.data.pictures.recognise import list_pictures, recognise
-from labelsieve.data.pictures.survey import Plan, plan
 from labelsieve.errors import ToolError
 
 from .made import class_folders, noise, save
@@ -174,13 +173,13 @@ def test_a_file_deleted_after_listing_is_unreadable_with_that_reason(tmp_path: P
 SLOW = """
 import sys, time
 from pathlib import Path
-from labelsieve.data.pictures import cache, filling, listing, options, recognise, survey
+from labelsieve.data.pictures import cache, decoding, options, presence, recognise
 cache.STRETCH_BYTES = 1
 def slowly(what, done, total):
     print(what, done, flush=True)
     time.sleep(0.05)
-rows = listing.present(recognise.list_pictures(recognise.recognise(Path(sys.argv[1])), options.PictureOptions()))
-filling.decoded(rows, survey.Plan(12, 3, "crop", len(rows)), Path(sys.argv[2]), 1, slowly)
+rows = presence.present(recognise.list_pictures(recognise.recognise(Path(sys.argv[1])), options.PictureOptions()))
+decoding.decoded(rows, decoding.Plan(12, 3, "crop", len(rows)), Path(sys.argv[2]), 1, slowly)
 """
 SOURCE = os.environ | {"PYTHONPATH": str(Path(labelsieve.__file__).parent.parent)}
 

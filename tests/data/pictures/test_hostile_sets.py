@@ -15,7 +15,7 @@ from labelsieve.data.pictures.fetch import fetch
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.pool import Child
 from labelsieve.data.pictures.recognise import list_pictures, recognise
-from labelsieve.data.pictures.saved import unlabelled_saved
+from labelsieve.data.pictures.stored import unlabelled_stored
 from labelsieve.errors import ToolError
 
 pa = pytest.importorskip("pyarrow")
@@ -77,7 +77,7 @@ def test_a_split_is_a_folder_of_the_set(tmp_path: Path, split: str) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "dataset_dict.json").write_text(json.dumps({"splits": [split]}))
     with pytest.raises(ToolError, match="is no folder in it"):
-        unlabelled_saved(tmp_path / "set", PictureOptions())
+        unlabelled_stored(tmp_path / "set", PictureOptions())
 
 
 @pytest.mark.parametrize("name", ["dataset_dict.json", "dataset_info.json"])

@@ -8,8 +8,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from labelsieve.data.inspection import inspection
-from labelsieve.data.near_copies import NEIGHBOURS, near_copies
-from labelsieve.data.pictures.thumbs import as_text, of_arrays, of_texts, thumb
+from labelsieve.data.pictures.copies import NEIGHBOURS, as_text, near_copies, of_arrays, of_texts, thumb
 
 
 def photo(seed: int, side: int = 96) -> Image.Image:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelsieve.data.inspection import inspection
-from labelsieve.data.pictures import parquet_rows
+from labelsieve.data.pictures import arrow
 from labelsieve.data.pictures.held import labelled_pictures
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
@@ -106,7 +106,7 @@ def test_inspection_and_measuring(tmp_path: Path) -> None:
     (tmp_path / "data" / "train-00000-of-00002.parquet").unlink()
     (tmp_path / "data" / "train-00001-of-00002-0123456789abcdef.parquet").unlink()
     assert labelled_pictures(tmp_path, PictureOptions(), (3, 12, 12), ("cat", "dog")).split == "test"
-    with pytest.raises(ToolError, match="no file is of the training split"):
+    with pytest.raises(ToolError, match="it has no training split"):
         open_pictures(tmp_path)
 
 
@@ -134,7 +134,7 @@ def test_faults_are_named(tmp_path: Path) -> None:
         open_pictures(tmp_path / "b")
     shard(tmp_path / "c" / "train.parquet", cells(2), [0, 1], coarse_label=pa.array([0, 0]), fine=pa.array([1, 0]))
     shard(tmp_path / "c" / "tset.parquet", cells(2), [0, 1])
-    with pytest.raises(ToolError, match='its split "tset" is not known.*"test"'):
+    with pytest.raises(ToolError, match='split "tset" is not known.*"test"'):
         open_pictures(tmp_path / "c")
     two = FEATURES | {"fine": LABEL}
     file = shard(tmp_path / "d.parquet", cells(2), [0, 1], two, fine=pa.array([1, 0]))
@@ -155,10 +155,10 @@ def test_a_table_of_paths_stays_one(tmp_path: Path) -> None:
 
 
 def test_rows_in_any_order_and_little_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_rows, "BATCH", 3)
+    monkeypatch.setattr(arrow, "BATCH", 3)
     table = pa.table({"x": pa.array([bytes([row]) for row in range(40)])})
     pa.parquet.write_table(table, tmp_path / "x.parquet", row_group_size=16)
-    rows = parquet_rows.ParquetRows(tmp_path / "x.parquet", "x")
+    rows = arrow.ParquetRows(tmp_path / "x.parquet", "x")
     for row in [0, 39, 15, 16, 5, 4, 3, 31, 32, 0, *range(40)]:
         assert rows.cell(row) == bytes([row])
         assert len(rows._values) <= 3

@@ -8,7 +8,7 @@ import pytest
 from data.pictures.made import noise, save
 from labelsieve.data.pictures import unlabelled
 from labelsieve.data.pictures.decode import pixels
-from labelsieve.data.pictures.survey import Plan
+from labelsieve.data.pictures.decoding import Plan
 from labelsieve.data.pictures.unlabelled import find_pictures, in_chunks
 from labelsieve.errors import ToolError
 

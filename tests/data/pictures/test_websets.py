@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from labelsieve.data.pictures.clothing1m import CLASSES, MEAN
 from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
+from labelsieve.data.pictures.websets import CLOTHES, WEBSETS
 from labelsieve.data.sources import SOURCES, open_data, open_own, source_at
 from labelsieve.data.web_inspection import web_inspection
 from labelsieve.errors import ToolError, UsageError
@@ -36,8 +36,8 @@ def test_clothing1m_gives_its_three_splits_by_the_lists(tmp_path: Path) -> None:
     train, test, val = found.collection.train, found.collection.test, found.val
     assert test is not None and val is not None
     assert (len(train), len(val.labels), len(test.labels)) == (48, 9, 9)
-    assert train.ids[0] == "images/0/2/noisy_train47,47.jpg" and train.classes == CLASSES[:3]
-    assert train.shape == (3, 16, 16) and found.collection.mean == MEAN and found.collection.truth is None
+    assert train.ids[0] == "images/0/2/noisy_train47,47.jpg" and train.classes == CLOTHES[:3]
+    assert train.shape == (3, 16, 16) and found.collection.mean == WEBSETS["clothing1m"].mean and found.collection.truth is None
     assert val.labels.tolist() == test.labels.tolist() == [k % 3 for k in reversed(range(9))]
     expected = [(k % 3 + (k % 5 == 0)) % 3 for k in reversed(range(48))]
     assert train.labels.tolist() == expected

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from labelsieve.data.augment.geometry import GEOMETRIC, RESAMPLE, fixed_maps, warp
 from labelsieve.data.augment.policies import FACTORS, OPERATIONS, SIGNED, Policy, Step
-from labelsieve.data.augment.staging import spans, upload
 from labelsieve.data.augment.tone import TONAL
-from labelsieve.data.augment.weak import Rows, Shape, Weak, WeakPlan, check_fit, shape_of
+from labelsieve.data.augment.weak import Rows, Shape, Weak, WeakPlan, check_fit, shape_of, spans, upload
 from labelsieve.errors import UsageError, suggest
 
 STEPS = 2

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from labelsieve.data.augment.staging import upload
+from labelsieve.data.augment.weak import upload
 from labelsieve.errors import UsageError
 
 WEAK_NOISE, STRONG_NOISE, STRONG_DROPOUT = 0.1, 0.3, 0.1  # in standard deviations, and a share of the dimensions

@@ -1,20 +1,41 @@
-"""Weak views: a batch of uint8 pictures (M, C, H, W) in, the same pictures shifted and perhaps mirrored out.
+"""Weak views: uint8 pictures (M, C, H, W), shifted and perhaps mirrored.
 
 A shift is a crop of the picture padded with zeros, as in every CIFAR recipe; or, with a `side`, a smaller crop of the
 picture itself, as for photographs: (M, C, side, side).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad as pad_zeros
 
-from labelsieve.data.augment.staging import spans, upload
 from labelsieve.errors import UsageError
 
+# Pixel values that an operation works on at a time. A host is fastest when they stay in its cache, a GPU
+# when there are many.
+HOST_VALUES = 1 << 20
+DEVICE_VALUES = 1 << 25
 Shape = tuple[int, int, int]
 Rows = slice | Tensor
+
+
+def spans(start: int, stop: int, images: Tensor, batches: int = 1) -> Iterator[slice]:
+    """Cuts rows start..stop of pictures like `images` into slices of so many `batches` of pixel values."""
+    budget = HOST_VALUES if images.device.type == "cpu" else DEVICE_VALUES
+    step = max(1, batches * budget // max(1, images.shape[1:].numel()))
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
+
+
+def upload(values: Tensor, device: torch.device) -> Tensor:
+    """The host tensor on `device`. Pinned first, because only from pinned memory does a copy not wait."""
+    if device.type == "cpu":
+        return values
+    if device.type == "cuda":
+        values = values.pin_memory()
+    return values.to(device, non_blocking=True)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ import numpy as np
 
 from labelsieve.data.corrected.corrections import Corrections
 from labelsieve.data.noisy_data import Collection
-from labelsieve.data.npz import read_npz
-from labelsieve.data.npz_keys import keys_by_role, plain_labels
+from labelsieve.data.npz import keys_by_role, plain_labels, read_npz
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 from labelsieve.errors import ToolError
 

@@ -1,6 +1,6 @@
 """Puts a picture into a new folder: as a hard link, a symbolic link or a copy.
 
-Each is given the opened file that was examined (`data/pictures/inside.py`) and its name, and hands on that file or none: by its
+Each is given the opened file that was examined (`data/pictures/fetch.py`) and its name, and hands on that file or none: by its
 name, another may stand there by now.
 """
 

@@ -15,8 +15,7 @@ from labelsieve.data.pictures.columns import optional
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import ArrowRows
-from labelsieve.data.pictures.shards import Shards, open_shards
-from labelsieve.data.pictures.stored import label_column, stored_rows
+from labelsieve.data.pictures.stored import StoredSet, label_column, open_stored, stored_rows
 
 BATCH = 100  # rows that are held and written together
 ADDED = "id"  # the column of ids where there was none: row numbers would shift
@@ -32,11 +31,11 @@ class Rewritten:
 
 def corrected_shards(path: Path, options: PictureOptions, corrections: Corrections, place: Callable[[Path], Path]) -> Rewritten:
     """Write each file of the data set at `path` anew to where `place` says. Splits that are not used are not written."""
-    found = open_shards(path, options)
-    listing, _ = stored_rows(path, found.parts, found.features, options, (), found.column)
+    found = open_stored(path, options)
+    listing, _ = stored_rows(found, options)
     origin = listing.origin
     assert isinstance(origin, ArrowRows)
-    label = label_column(found.features, options, path)
+    label = label_column(found, options)
     own = optional(list(found.features), options.id_column, usual.ID, "id_column", path)
     names = _class_names(found, label, corrections)
     left = 0
@@ -50,7 +49,7 @@ def corrected_shards(path: Path, options: PictureOptions, corrections: Correctio
     return Rewritten(left, set(listing.ids))
 
 
-def _class_names(found: Shards, label: str, corrections: Corrections) -> list[str] | None:
+def _class_names(found: StoredSet, label: str, corrections: Corrections) -> list[str] | None:
     """The names that labels number, with classes that are new behind them; None where labels are no such numbers."""
     feature = found.features[label]
     names = feature.get("names") if isinstance(feature, dict) else None

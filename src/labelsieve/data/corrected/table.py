@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.data.corrected.corrections import Corrections, corrected_values, kept
-from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
-from labelsieve.data.pictures.columns import needed, optional
+from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.manifest import ids_of, picture_paths
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.paths import as_files_are_named
-from labelsieve.data.pictures.tables import DELIMITED, delimited, open_table, records_of, text_of
+from labelsieve.data.pictures.tables import DELIMITED, delimited, open_table, read_cells, records_of, text_of
 
 
 @dataclass(frozen=True)
@@ -64,27 +63,23 @@ def _change(
     source: Path, options: PictureOptions, corrections: Corrections, prefix: str, moved: bool, pictured: bool
 ) -> TableChange:
     table = open_table(source, options.encoding)
-    label = needed(table.columns, options.label_column, usual.LABEL, "label_column", source)
-    image = optional(table.columns, options.image_column, usual.IMAGE, "image_column", source) if pictured else None
-    name = optional(table.columns, options.id_column, usual.ID, "id_column", source)
-    wanted = [column for column in (label, image, name) if column is not None]
-    read = dict(zip(wanted, table.read(list(dict.fromkeys(wanted)))))
+    chosen = columns_for(table.columns, options, source, ["label"], ["image", "id"] if pictured else ["id"])
+    read = read_cells(table, chosen)
     root = options.root or source.parent
-    if image is not None:
-        read[image], _ = as_files_are_named(read[image], root)
+    images = as_files_are_named(read["image"], root)[0] if "image" in read else []
     ids: Sequence[str]
-    if name is not None:
-        ids = ids_of(read[name], source)
-    elif image is not None:
-        ids = [f"{prefix}{path}" for path in picture_paths(read[image], root, options.outside, source)]
+    if "id" in read:
+        ids = ids_of(read["id"], source)
+    elif "image" in read:
+        ids = [f"{prefix}{path}" for path in picture_paths(images, root, options.outside, source)]
     else:
-        ids = [f"{row:05d}" for row in range(len(read[label]))]
-    labels = corrected_values(ids, read[label], corrections, str(source))
+        ids = [f"{row:05d}" for row in range(len(read["label"]))]
+    labels = corrected_values(ids, read["label"], corrections, str(source))
     rows = kept(labels)
     paths = None
-    if moved and image is not None:
-        paths = [os.path.abspath(os.path.join(root, read[image][row])) for row in rows]  # noqa: PTH100, PTH118
-    return TableChange(label, rows, [labels[row] for row in rows], image, paths, len(rows))
+    if moved and "image" in read:
+        paths = [os.path.abspath(os.path.join(root, images[row])) for row in rows]  # noqa: PTH100, PTH118
+    return TableChange(chosen["label"], rows, [labels[row] for row in rows], chosen.get("image"), paths, len(rows))
 
 
 def _with_dropped(source: Path, options: PictureOptions, change: TableChange) -> TableChange:

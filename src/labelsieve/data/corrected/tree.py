@@ -13,8 +13,8 @@ from labelsieve.data.corrected.puts import Put
 from labelsieve.data.pictures.decode import PictureError, reason
 from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing
 from labelsieve.data.pictures.origins import NO_FILE, Files
-from labelsieve.data.trust import quoted
 from labelsieve.errors import ToolError
+from labelsieve.texts import quoted
 
 LONGEST = 255  # bytes of a file's name
 

@@ -1,14 +1,18 @@
-"""pyarrow, where it is installed: Arrow stream files and Parquet files as tables. A missing pyarrow is explained."""
+"""pyarrow, where it is installed: Arrow and Parquet files as tables, or cell by cell. A missing pyarrow is explained."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from labelsieve.doors import open_plain, reading
 from labelsieve.errors import ToolError
 
 AGAIN = "it is not a whole Parquet file: write it again"
+BATCH = 32  # rows that are held at a time
 
 
 def pyarrow_for(path: Path) -> Any:
@@ -87,3 +91,41 @@ def is_vector(kind: Any, path: Path) -> bool:
     if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
         return False
     return bool(types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
+
+
+class ParquetRows:
+    """Rows are quick to find in ascending order. Threads may share it."""
+
+    def __init__(self, path: Path, column: str) -> None:
+        self.column = column
+        self._file = parquet_file(path)
+        groups = self._file.metadata.num_row_groups
+        counts = [self._file.metadata.row_group(group).num_rows for group in range(groups)]
+        self._starts = np.cumsum([0, *counts])
+        self._lock = threading.Lock()
+        self._forget()
+
+    def cell(self, row: int) -> Any:
+        """What the row holds, as a Python value."""
+        with self._lock:
+            try:
+                return self._cell(row)
+            except BaseException:
+                self._forget()
+                raise
+
+    def _forget(self) -> None:
+        self._group, self._end = -1, 0
+        self._batches: Iterator[Any] = iter(())
+        self._values: Any = ()
+
+    def _cell(self, row: int) -> Any:
+        group = int(np.searchsorted(self._starts, row, side="right")) - 1
+        if group != self._group or row < self._end - len(self._values):
+            self._forget()
+            self._group, self._end = group, int(self._starts[group])
+            self._batches = self._file.iter_batches(BATCH, [group], [self.column], use_threads=False)
+        while row >= self._end:
+            self._values = next(self._batches).column(self.column)
+            self._end += len(self._values)
+        return self._values[row - self._end].as_py()

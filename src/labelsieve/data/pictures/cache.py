@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelsieve.data.inspection_text import byte_count
 from labelsieve.data.pictures.decode import PASSING
 from labelsieve.data.pictures.options import named
 from labelsieve.errors import ToolError
 from labelsieve.locks import hold
+from labelsieve.texts import byte_count
 
 HEADER = 128  # bytes before the pixels in an .npy of this kind
 STRETCH_BYTES = 8 * 2**20

@@ -1,10 +1,10 @@
 """Finds which column of a table holds what, by the user's choices and usual names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from labelsieve.data.pictures.decode import SUFFIXES
-from labelsieve.data.pictures.options import named
+from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.errors import ToolError, UsageError, suggest
 
 IMAGE = (
@@ -21,8 +21,20 @@ IMAGE = (
 )
 LABEL = ("label", "class", "category", "target", "y", "given_label", "labels", "class_name", "label_name")
 ID = ("id", "image_id", "sample_id", "img_id", "uuid", "guid", "key")
-MANY = 8  # columns: a table with more may hold a vector a row
 SPLIT = ("split", "subset", "partition")
+ROLES = {"image": IMAGE, "label": LABEL, "id": ID, "split": SPLIT}
+MANY = 8  # columns: a table with more may hold one vector per row
+
+
+def columns_for(
+    columns: Sequence[str], options: PictureOptions, place: Path, needs: Iterable[str], may: Iterable[str] = ()
+) -> dict[str, str]:
+    """{role: column}: those a table must have, and those it may have, of "image", "label", "id" and "split"."""
+    found = {role: needed(columns, getattr(options, f"{role}_column"), ROLES[role], f"{role}_column", place) for role in needs}
+    for role in may:
+        column = optional(columns, getattr(options, f"{role}_column"), ROLES[role], f"{role}_column", place)
+        found |= {} if column is None else {role: column}
+    return found
 
 
 def needed(columns: Sequence[str], given: str | None, usual: Sequence[str], option: str, place: Path) -> str:

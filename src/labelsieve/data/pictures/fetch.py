@@ -1,23 +1,43 @@
-"""Opens the bytes of a picture by its reference.
-
-A reference is plain JSON, so that it can be handed to another process: "file", the root, the path from it, and whether it may
-lie outside; or "row", the Arrow or Parquet file, the row, the column, and whether paths that are stored there may be followed.
-"""
+"""Opens a picture of the data: a plain file below the root, or a row of an Arrow or Parquet file."""
 
 import io
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from labelsieve import doors
 from labelsieve.data.pictures.decode import PictureError
-from labelsieve.data.pictures.inside import open_inside
 from labelsieve.data.pictures.options import FLAGS
 
 if TYPE_CHECKING:
-    from labelsieve.data.pictures.parquet_rows import ParquetRows
+    from labelsieve.data.pictures.arrow import ParquetRows
 
+LEAVES = "it leads out of the root folder"
 Reference = list[Any]
+
+
+def open_inside(root: str | Path, path: str, outside: bool = False) -> BinaryIO:
+    """The file at `root`/`path`; a `PictureError` or an `OSError` says why not. `outside` allows it to lie anywhere."""
+    full = os.path.join(root, path)  # noqa: PTH118 - a million of them
+    if "\0" in path:
+        raise PictureError("its name has a NUL in it")
+    if outside:
+        return doors.open_plain(Path(full), follow=True)
+    if path[:1] != "/" and ".." not in path:
+        try:
+            return doors.open_plain(Path(full), top=Path(root))
+        except doors.Refusal:  # perhaps a link that stays inside
+            pass
+    real, top = os.path.realpath(full), os.path.realpath(root)
+    if not is_below(real, top):
+        raise PictureError(LEAVES)
+    return doors.open_plain(Path(real), top=Path(top))
+
+
+def is_below(real: str, top: str) -> bool:
+    """Both without links in them."""
+    return real == top or real.startswith(top.rstrip(os.sep) + os.sep)
 
 
 def fetch(reference: Reference) -> BinaryIO:
@@ -49,6 +69,6 @@ def _column(file: str, column: str) -> Any:
 @lru_cache(maxsize=8)
 def _packed(file: str, column: str) -> "ParquetRows":
     """The same of a Parquet file, of which a batch is held at a time."""
-    from labelsieve.data.pictures.parquet_rows import ParquetRows  # as above
+    from labelsieve.data.pictures.arrow import ParquetRows  # as above
 
     return ParquetRows(Path(file), column)

@@ -9,9 +9,9 @@ import numpy as np
 
 from labelsieve.data.pictures.labels import name_labels, spelt_as
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, readable_name
-from labelsieve.data.pictures.memory import known_below, with_gone
 from labelsieve.data.pictures.options import FLAGS, PictureOptions
 from labelsieve.data.pictures.origins import Files
+from labelsieve.data.pictures.presence import known_below, with_gone
 from labelsieve.data.pictures.walking import (
     OUT,
     count_files,
@@ -23,8 +23,8 @@ from labelsieve.data.pictures.walking import (
     visible_folders,
     walk,
 )
-from labelsieve.data.trust import quoted
 from labelsieve.errors import ToolError, suggest
+from labelsieve.texts import quoted
 
 
 def split_folders(path: Path) -> dict[str, int]:

@@ -8,13 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelsieve.data.pictures.hints import found_at
-from labelsieve.data.pictures.inside import LEAVES
 from labelsieve.data.pictures.labels import spelt_as
-from labelsieve.data.pictures.memory import Known, recalled
-from labelsieve.data.pictures.options import named
-from labelsieve.data.pictures.origins import Files, Index, Origin
-from labelsieve.data.pictures.paths import is_web_address
+from labelsieve.data.pictures.origins import Index, Origin
 from labelsieve.errors import ToolError
 
 TRAIN, VAL, TEST = 0, 1, 2
@@ -121,86 +116,6 @@ def untrained(count: int, split: int) -> list[str]:
     """What is said of so many pictures to measure on whose classes are not trained on."""
     are = "picture is of a class" if count == 1 else "pictures are of classes"
     return [f"{count:,} {SPLITS[split]} {are} without training pictures"] if count else []
-
-
-def present(listing: Listing, strict: bool = False, known: Known | None = None) -> Listing:
-    """The rows whose files are there, or are gone and `known`; the others are told in `left_out`, or refused."""
-    origin, problems = listing.origin.examined()
-    if known and isinstance(origin, Files):
-        origin, problems, gone = recalled(origin, problems, known)
-        listing = replace(listing, gone=gone)
-    leaving = [row for row, why in problems.items() if why == LEAVES]
-    if leaving and listing.refuse_leaving:
-        raise leaves_root(listing.place, listing.ids[leaving[0]], len(leaving))
-    found = replace(listing, origin=origin).without(problems)
-    if strict and found.left_out:
-        raise unreadable(listing.place, found.left_out)
-    if not len(found):
-        first = found.left_out[0]
-        where = getattr(listing.origin, "root", listing.place)
-        raise ToolError(
-            f"{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is "
-            f'"{first.path}", looked for below {where}: {first.reason}. {_odd_paths(listing)}'
-            f"Give the folder that the paths start from as {named('root')}, or allow paths outside of it: {named('outside')}"
-        )
-    return found
-
-
-def _odd_paths(listing: Listing) -> str:
-    """What may be wrong with paths of which none leads to a file."""
-    paths = [listing.origin.path(row) for row in range(len(listing))]
-    if any(map(is_web_address, paths)):
-        return "The paths are web addresses: download the pictures, and write where they lie instead. "
-    said = ""
-    if any("\\" in path for path in paths):
-        said += "The paths hold backslashes: write them with / instead. "
-    if any(path != path.strip() for path in paths):
-        said += "The paths begin or end with spaces: remove these. "
-    return said + _near(listing)
-
-
-def _near(listing: Listing) -> str:
-    """Where the first picture is, if only an ending or a folder is missing."""
-    root = getattr(listing.origin, "root", None)
-    if root is None or not root.is_dir():
-        return ""
-    first = listing.origin.path(0)
-    below = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    place = found_at(root, first, below)
-    if place is None:
-        other = _other_case(root, first)
-        return "" if other is None else f'There is "{other}": write upper and lower case as the files\' names do. '
-    folder, ending = place
-    add = f"; add the ending {ending} to the paths" if ending else ""
-    return f"There is {root / folder / (first + ending)}{add}. "
-
-
-def _other_case(root: Path, path: str) -> str | None:
-    """The same path with other upper and lower case, where that is a file."""
-    here = root
-    for part in Path(path).parts:
-        names = [entry.name for entry in here.iterdir()] if here.is_dir() else []
-        near = [name for name in names if name.casefold() == part.casefold()]
-        if not near:
-            return None
-        here = here / (part if part in near else near[0])
-    return here.relative_to(root).as_posix() if here.is_file() else None
-
-
-def leaves_root(place: Path, name: str, count: int) -> ToolError:
-    more = f" ({count} such rows)" if count > 1 else ""
-    return ToolError(
-        f'{place}: "{name}" leads out of the root folder{more}; put the pictures below it, give another {named("root")}, '
-        f"or allow paths outside of it: {named('outside')}"
-    )
-
-
-def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
-    first = left_out[0]
-    return ToolError(
-        f'{place}: {len(left_out)} pictures cannot be read; the first is "{first.path}": {first.reason}. '
-        f"Mend or remove them, or leave strict off to go on without them"
-    )
 
 
 def readable_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Lists a table of paths and labels. Ids come from a column, else they are the paths."""
+"""Lists tables of paths and labels: one table, or the metadata files of a Hugging Face imagefolder."""
 
 import os
 from collections.abc import Sequence
@@ -10,46 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures import columns as usual
-from labelsieve.data.pictures.columns import needed, optional
+from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels
-from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, leaves_root, readable_name
+from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, readable_name
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.origins import Files
-from labelsieve.data.pictures.paths import as_files_are_named, is_web_address
-from labelsieve.data.pictures.tables import Table, open_table
+from labelsieve.data.pictures.paths import as_files_are_named, is_web_address, leaves_root
+from labelsieve.data.pictures.tables import open_table, read_cells
+from labelsieve.data.pictures.walking import holds_picture, visible_folders
 from labelsieve.doors import short
 from labelsieve.errors import ToolError, suggest
+
+NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+COLUMN = "file_name"
+COLUMNS = ("label_column", "id_column", "split_column")
 
 
 def read_manifest(path: Path, options: PictureOptions) -> Listing:
     """The rows of the table at `path`; its picture paths start from `options.root` or the table's own folder."""
-    table = open_table(path, options.encoding)
-    image = needed(table.columns, options.image_column, usual.IMAGE, "image_column", path)
-    label = needed(table.columns, options.label_column, usual.LABEL, "label_column", path)
-    names = [image, label]
-    extra = {
-        "id": optional(table.columns, options.id_column, usual.ID, "id_column", path),
-        "split": optional(table.columns, options.split_column, usual.SPLIT, "split_column", path),
-    }
-    names += [name for name in extra.values() if name is not None]
-    read = dict(zip(names, _columns(table, names, path)))
-    files, notes = _files(read[image], path, options)
-    labels = name_labels(read[label], str(path), options.classes)
-    ids = files.paths if extra["id"] is None else ids_of(read[extra["id"]], path)
-    check_unique(ids, path, "path" if extra["id"] is None else "id")
-    splits = np.zeros(len(files), np.int8)
-    if extra["split"] is not None:
-        splits = splits_of(read[extra["split"]], path, options.measuring)
-    listing = Listing(
-        path,
-        files,
-        ids,
-        labels.codes,
-        labels.classes,
-        splits,
-        (*labels.notes, *notes),
-        refuse_leaving=True,
-    )
+    read = _read(path, options, ("image", "label"), ("id", "split"))
+    files, notes = _files(read["image"], path, options)
+    labels = name_labels(read["label"], str(path), options.classes)
+    ids = ids_of(read["id"], path) if "id" in read else files.paths
+    check_unique(ids, path, "id" if "id" in read else "path")
+    splits = splits_of(read["split"], path, options.measuring) if "split" in read else np.zeros(len(files), np.int8)
+    notes = (*labels.notes, *notes)
+    listing = Listing(path, files, ids, labels.codes, labels.classes, splits, notes, refuse_leaving=True)
     return arranged(labelled(listing, labels, options.skip_unlabelled))
 
 
@@ -63,13 +49,18 @@ class NamedFiles:
 
 
 def unlabelled_manifest(path: Path, options: PictureOptions) -> NamedFiles:
-    """Every row of the table at `path`, of which only the pictures' column is needed; ids are those of `read_manifest`."""
+    """Every row of the table at `path`, which needs no labels; ids are those of `read_manifest`."""
+    read = _read(path, options, ("image",), ("id",))
+    files, notes = _files(read["image"], path, options)
+    return NamedFiles(files, ids_of(read["id"], path) if "id" in read else files.paths, notes)
+
+
+def _read(path: Path, options: PictureOptions, needs: Sequence[str], may: Sequence[str]) -> dict[str, list[Any]]:
     table = open_table(path, options.encoding)
-    image = needed(table.columns, options.image_column, usual.IMAGE, "image_column", path)
-    wanted = optional(table.columns, options.id_column, usual.ID, "id_column", path)
-    read = _columns(table, [image] if wanted is None else [image, wanted], path)
-    files, notes = _files(read[0], path, options)
-    return NamedFiles(files, files.paths if wanted is None else ids_of(read[1], path), notes)
+    read = read_cells(table, columns_for(table.columns, options, path, needs, may))
+    if not read["image"]:
+        raise ToolError(f"{path}: it has a header and no rows; add a row for each picture")
+    return read
 
 
 def _files(values: Sequence[Any], path: Path, options: PictureOptions) -> tuple[Files, tuple[str, ...]]:
@@ -77,13 +68,6 @@ def _files(values: Sequence[Any], path: Path, options: PictureOptions) -> tuple[
     root = options.root or path.parent
     names, notes = as_files_are_named(values, root)
     return Files(root, picture_paths(names, root, options.outside, path), options.outside), tuple(notes)
-
-
-def _columns(table: Table, names: list[str], path: Path) -> list[list[Any]]:
-    read = table.read(names)
-    if not read[0]:
-        raise ToolError(f"{path}: it has a header and no rows; add a row for each picture")
-    return read
 
 
 def labelled(listing: Listing, labels: Labels, skip: bool) -> Listing:
@@ -188,3 +172,115 @@ def splits_of(values: Sequence[Any], place: Path, measuring: bool = False) -> ND
     if not measuring and not (found == TRAIN).any():
         raise ToolError(f'{place}: no row is in the training split; set {named("split_column")} to "" to train on every row')
     return found
+
+
+def metadata_files(path: Path) -> dict[str, Path]:
+    """{folder: metadata file}, where "" is the folder itself; empty where there is none."""
+    top = _metadata(path)
+    if top is not None:
+        return {"": top}
+    found = {name: _metadata(path / name) for name in visible_folders(path) if name.lower() in SPLIT_NAMES}
+    files = {name: file for name, file in found.items() if file is not None}
+    return files if any(SPLIT_NAMES[name.lower()] == TRAIN for name in files) else {}
+
+
+def _metadata(folder: Path) -> Path | None:
+    return next((folder / name for name in NAMES if (folder / name).is_file()), None)
+
+
+def naming_labels(files: dict[str, Path], options: PictureOptions) -> dict[str, Path]:
+    """Those whose header names labels; none at all where what is to be trained on has none: they describe class folders."""
+    named = {folder: file for folder, file in files.items() if _names_labels(file, options)}
+    return named if all(folder in named for folder in files if _split(folder) == TRAIN) else {}
+
+
+def labelled_files(path: Path, options: PictureOptions) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """{folder: metadata file} of what has labels, and the split folders that hold pictures and have none.
+
+    Only what is trained on needs labels: test pictures are often published without.
+    """
+    files = metadata_files(path)
+    kept = {
+        folder: file
+        for folder, file in files.items()
+        if _split(folder) == TRAIN or _holds_labels(file, options_for(folder, file, path, options))
+    }
+    folders = [name for name in visible_folders(path) if name.lower() in SPLIT_NAMES] if "" not in files else []
+    return kept, tuple(name for name in folders if name not in kept and holds_picture(path / name))
+
+
+def _split(folder: str) -> int:
+    return SPLIT_NAMES[folder.lower()] if folder else TRAIN
+
+
+def options_for(folder: str, file: Path, path: Path, options: PictureOptions) -> PictureOptions:
+    """The choices for one metadata file below `path`.
+
+    A column named for what is trained on and absent from another split is found by usual names there: test pictures often
+    have a column of right labels alone.
+    """
+    options = replace(options, image_column=options.image_column or COLUMN, root=path / folder)
+    if _split(folder) == TRAIN:
+        return options
+    columns = open_table(file, options.encoding).columns
+    absent: dict[str, Any] = {name: None for name in COLUMNS if getattr(options, name) not in (None, "", *columns)}
+    return replace(options, **absent)
+
+
+def _names_labels(file: Path, options: PictureOptions) -> bool:
+    """Whether its header names pictures and labels."""
+    columns = open_table(file, options.encoding).columns
+    return COLUMN in columns and (options.label_column in columns or any(name.lower() in usual.LABEL for name in columns))
+
+
+def _holds_labels(file: Path, options: PictureOptions) -> bool:
+    """Whether there is a label in it, too."""
+    if not _names_labels(file, options):
+        return False
+    table = open_table(file, options.encoding)
+    read = read_cells(table, columns_for(table.columns, options, file, ["label"]))
+    return bool((name_labels(read["label"], str(file)).codes != MISSING).any())
+
+
+def read_imagefolder(path: Path, options: PictureOptions) -> Listing:
+    """The rows of every metadata file with labels, in the split of its folder."""
+    parts = []
+    files, unlabelled = labelled_files(path, options)
+    for folder, file in files.items():
+        part = read_manifest(file, options_for(folder, file, path, options))
+        if folder:
+            splits = np.full(len(part), _split(folder), np.int8)
+            part = replace(part, splits=splits)
+        parts.append((folder, part))
+    found = parts[0][1] if len(parts) == 1 and not parts[0][0] else merged(path, parts, options)
+    return replace(found, notes=(*found.notes, *(f'the folder "{name}" has no labels: not used' for name in unlabelled)))
+
+
+def merged(path: Path, parts: list[tuple[str, Listing]], options: PictureOptions) -> Listing:
+    """One listing below `path`; classes are joined by name."""
+    paths: list[str] = []
+    ids: list[str] = []
+    words: list[str] = []
+    for folder, part in parts:
+        assert isinstance(part.origin, Files)
+        below = [name if name[:1] == "/" else f"{folder}/{name}" for name in part.origin.paths]
+        ids += below if list(part.ids) == list(part.origin.paths) else part.ids
+        paths += below
+        words += [part.classes[code] for code in part.labels.tolist()]
+    if not words:
+        raise ToolError(f"{path}: its metadata files have no rows; add one for each picture")
+    check_unique(ids, path, "id")
+    labels = name_labels(words, str(path), options.classes)
+    return arranged(
+        Listing(
+            path,
+            Files(path, paths, options.outside),
+            ids,
+            labels.codes,
+            labels.classes,
+            np.concatenate([part.splits for _, part in parts]),
+            tuple(dict.fromkeys(note for _, part in parts for note in part.notes)),
+            left_out=tuple(row for _, part in parts for row in part.left_out),
+            refuse_leaving=True,
+        )
+    )

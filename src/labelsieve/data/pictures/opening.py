@@ -12,27 +12,13 @@ from numpy.typing import NDArray
 from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import read_embeddings
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked, vector_statistics
-from labelsieve.data.pictures import imagenet_val, webvision
 from labelsieve.data.pictures.cache import default_cache_dir
-from labelsieve.data.pictures.filling import Read, decoded
-from labelsieve.data.pictures.gone_or_changed import about_changed, about_gone
-from labelsieve.data.pictures.listing import (
-    SPLITS,
-    TEST,
-    TRAIN,
-    VAL,
-    LeftOut,
-    Listing,
-    present,
-    readable_name,
-    trained_classes,
-    unreadable,
-)
-from labelsieve.data.pictures.memory import remember
+from labelsieve.data.pictures.decoding import Plan, Progress, Read, bounded, decoded, planned
+from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, readable_name, trained_classes
 from labelsieve.data.pictures.options import PictureOptions
+from labelsieve.data.pictures.presence import about_changed, about_gone, present, remember, unreadable
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
-from labelsieve.data.pictures.survey import Plan, Progress, bounded, planned
-from labelsieve.data.pictures.websets import SIDE, WEBSETS, WebSet, nearly_whole
+from labelsieve.data.pictures.websets import SIDE, WEBSETS, WebSet, list_second_test, nearly_whole, second_test_at
 from labelsieve.errors import ToolError, UsageError
 
 Choose = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # labels (N,) of training rows -> those of them to use, ascending
@@ -210,11 +196,10 @@ def second_test(
     read: Read = decoded,
 ) -> Second:
     """ILSVRC12's validation pictures of the same classes, where they are."""
-    place = imagenet_val.place_of(root, options.second_test)
+    place = second_test_at(root, options.second_test)
     if place is None:
         return Second()
-    wnids = [wnid for wnid, _ in webvision.synsets(root)]
-    listing = present(imagenet_val.read(place, webvision.class_names(root), wnids, options), options.strict)
+    listing = present(list_second_test(place, root, options), options.strict)
     listing = listing.take(np.flatnonzero(np.isin(np.array(listing.classes)[listing.labels], classes)).astype(np.int64))
     if not len(listing):
         raise ToolError(f"{place}: no picture of the classes that are trained on; is it ILSVRC12's validation set?")

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from labelsieve import doors
 from labelsieve.data.pictures.decode import PictureError, reason
-from labelsieve.data.pictures.fetch import Reference
-from labelsieve.data.pictures.inside import LEAVES, is_below, open_inside
+from labelsieve.data.pictures.fetch import LEAVES, Reference, is_below, open_inside
 from labelsieve.data.pictures.paths import is_web_address
 
 Index = NDArray[np.int64]

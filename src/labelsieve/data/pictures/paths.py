@@ -1,6 +1,6 @@
-"""Finds the files that paths lead to, as people and their programs write them, and says what was read otherwise.
+"""Finds the files that paths in a table lead to, however people and programs write them, and says what may be wrong with them.
 
-A path stays as it is where it leads to a file, or where no other way of writing it does.
+A path stays as it is if it leads to a file, or if no other way of writing it does.
 """
 
 import os
@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from labelsieve.data.pictures.decode import SUFFIXES
+from labelsieve.data.pictures.options import named
+from labelsieve.errors import ToolError
+
 WEB = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 FILE = "file://"
+MOST = 20  # folders that are looked into
+FIRST = (".png", ".jpg", ".jpeg")  # endings that are tried first
 
 
 def is_web_address(path: str) -> bool:
@@ -70,3 +76,57 @@ def _is_there(root: Path, path: str) -> bool:
         return os.path.lexists(os.path.join(root, path))  # noqa: PTH118 - any text may come
     except ValueError:  # a NUL
         return False
+
+
+def found_at(root: Path, name: str, folders: Sequence[str] = ()) -> tuple[str, str] | None:
+    """The folder below `root` ("" for itself) and the ending with which `name` is a file; None where it is none."""
+    known = (*FIRST, *sorted(SUFFIXES - set(FIRST)))
+    for folder in ("", *folders[:MOST]):
+        for ending in ("", *known, *(ending.upper() for ending in known)):
+            if name and os.path.isfile(os.path.join(root, folder, name + ending)):  # noqa: PTH113, PTH118 - any text may come
+                return folder, ending
+    return None
+
+
+def about_odd_paths(paths: Sequence[str], root: Path | None) -> str:
+    """What may be wrong with paths from `root` of which none leads to a file."""
+    if any(map(is_web_address, paths)):
+        return "The paths are web addresses: download the pictures, and write where they lie instead. "
+    said = ""
+    if any("\\" in path for path in paths):
+        said += "The paths hold backslashes: write them with / instead. "
+    if any(path != path.strip() for path in paths):
+        said += "The paths begin or end with spaces: remove these. "
+    return said + (_near(paths[0], root) if root is not None and root.is_dir() else "")
+
+
+def _near(path: str, root: Path) -> str:
+    """Where the picture is, if only an ending or a folder is missing, or the case differs."""
+    below = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    place = found_at(root, path, below)
+    if place is None:
+        other = _other_case(root, path)
+        return "" if other is None else f'There is "{other}": write upper and lower case as the files\' names do. '
+    folder, ending = place
+    add = f"; add the ending {ending} to the paths" if ending else ""
+    return f"There is {root / folder / (path + ending)}{add}. "
+
+
+def _other_case(root: Path, path: str) -> str | None:
+    """The same path with other upper and lower case, where that is a file."""
+    here = root
+    for part in Path(path).parts:
+        names = [entry.name for entry in here.iterdir()] if here.is_dir() else []
+        near = [name for name in names if name.casefold() == part.casefold()]
+        if not near:
+            return None
+        here = here / (part if part in near else near[0])
+    return here.relative_to(root).as_posix() if here.is_file() else None
+
+
+def leaves_root(place: Path, name: str, count: int) -> ToolError:
+    more = f" ({count} such rows)" if count > 1 else ""
+    return ToolError(
+        f'{place}: "{name}" leads out of the root folder{more}; put the pictures below it, give another {named("root")}, '
+        f"or allow paths outside of it: {named('outside')}"
+    )

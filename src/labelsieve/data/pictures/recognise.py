@@ -1,27 +1,28 @@
 """Recognises what lies at a path, and why we think so. Reads nothing but names and headers."""
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labelsieve.data.npz import axes_of, npz_keys
-from labelsieve.data.npz_keys import keys_by_role, nothing_found
+from labelsieve.data.npz import axes_of, keys_by_role, nothing_found, npz_keys
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
 from labelsieve.data.pictures.folders import read_folders, split_folders
-from labelsieve.data.pictures.hints import about_tables, is_trained_on
-from labelsieve.data.pictures.imagefolder import metadata_files, naming_labels, read_imagefolder
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
-from labelsieve.data.pictures.manifest import read_manifest
+from labelsieve.data.pictures.manifest import metadata_files, naming_labels, read_imagefolder, read_manifest
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.saved import is_saved, read_saved
-from labelsieve.data.pictures.shards import holds_pictures, read_shards, shard_files
+from labelsieve.data.pictures.paths import found_at
+from labelsieve.data.pictures.stored import holds_pictures, is_saved, read_stored, shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
 from labelsieve.data.pictures.walking import holds_picture, is_run, no_pictures, visible_folders
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError
 
+NOT_TRAINED = ("sample_submission", "samplesubmission", "test")  # tables to fill in or to measure on begin so
+MOST = 20  # tables whose columns are listed
 KINDS = (
     *("class folders", "split folders", "manifest", "imagefolder", "saved dataset", "parquet pictures", "arrays", "embeddings"),
     *WEBSETS,
@@ -77,8 +78,8 @@ def list_pictures(layout: Layout, options: PictureOptions) -> Listing:
         "split folders": read_folders,
         "manifest": read_manifest,
         "imagefolder": read_imagefolder,
-        "saved dataset": read_saved,
-        "parquet pictures": read_shards,
+        "saved dataset": read_stored,
+        "parquet pictures": read_stored,
         **{name: each.listing for name, each in WEBSETS.items()},
     }
     with reading(layout.path, "write or fetch the data set again"):
@@ -108,11 +109,11 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
     if not full and is_run(path):  # its issues.csv has paths and labels, and would be taken for the data
         raise ToolError(f"{path}: this is a run folder and not data; name data, such as those that it was trained on")
     flat = bool(full) and all(name.lower() in SPLIT_NAMES for name in full)
-    if any(map(is_trained_on, named)) and (flat or len(full) < 2):
+    if any(map(_is_trained_on, named)) and (flat or len(full) < 2):
         return _one_table(path, named)
     if names and all(name.lower() in SPLIT_NAMES for name in names) and any(visible_folders(path / name) for name in names):
         raise ToolError(f"{path}: it has {', '.join(names)} and no train folder of class folders; add one")
-    said = about_tables(path, tables, full, options) if len(full) < 2 or flat else None
+    said = _about_tables(path, tables, full, options) if len(full) < 2 or flat else None
     if not full:
         remedy = said or f"there is no table of paths and labels; {no_pictures(path)}"
         raise ToolError(f"{path}: no class folder holds a picture, and {remedy}")
@@ -162,6 +163,58 @@ def _is_manifest(file: Path, options: PictureOptions) -> bool:
     plain = {name.lower() for name in names}
     image = options.image_column in names or bool(plain & set(usual.IMAGE))
     return image and (options.label_column in names or bool(plain & set(usual.LABEL)))
+
+
+def _is_trained_on(table: Path) -> bool:
+    """Whether a table may be meant for training, by its name."""
+    return not table.stem.lower().startswith(NOT_TRAINED)
+
+
+def _about_tables(path: Path, tables: Sequence[Path], folders: Sequence[str], options: PictureOptions) -> str | None:
+    """What the tables in the folder `path` hold, and how one can be used with the pictures in `folders`; None without tables."""
+    columns = {}
+    for file in tables[:MOST]:
+        try:
+            columns[file] = open_table(file, options.encoding).columns
+        except ToolError:
+            continue
+    for file in filter(_is_trained_on, columns):
+        said = _usable(path, file, columns[file], folders, options)
+        if said is not None:
+            return said
+    if not columns:
+        return None
+    listed = "; ".join(f"{file.name} has the columns {', '.join(names)}" for file, names in columns.items())
+    first = next(filter(_is_trained_on, columns), None)
+    if first is None:
+        return f"{listed}, and by its name is not for training; to train on a table all the same, give it instead of its folder"
+    words = f"labelsieve train {shlex.quote(str(first))} --image-column COLUMN --label-column COLUMN"
+    return f"{listed}; if one names pictures and labels, say so: {words} --root FOLDER"
+
+
+def _usable(path: Path, file: Path, names: Sequence[str], folders: Sequence[str], options: PictureOptions) -> str | None:
+    """For a table with labels: which column names pictures, all but for an ending or a folder."""
+    if options.label_column not in names and not any(name.lower() in usual.LABEL for name in names):
+        return None
+    for name in names:
+        try:
+            values = open_table(file, options.encoding).read([name])[0]
+        except ToolError:
+            return None
+        first = str(values[0]) if values else ""
+        place = found_at(path, first, folders)
+        if place is None:
+            continue
+        folder, ending = place
+        command = f"labelsieve train {shlex.join([str(file), '--image-column', name, '--root', str(path / folder)])} --out RUN"
+        if not ending:
+            return f'{file.name} names pictures in the column "{name}": {command}'
+        there = (Path(folder) / f"{first}{ending}").as_posix()
+        return (
+            f'{file.name} names pictures in the column "{name}" without their ending: "{first}" is {there}; add the ending '
+            f"{ending} to the column {name}, then: {command}"
+        )
+    return None
 
 
 def _npz(path: Path) -> Layout:

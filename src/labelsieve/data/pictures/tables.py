@@ -5,7 +5,7 @@ import errno
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -51,6 +51,13 @@ def open_table(path: Path, encoding: str | None = None) -> Table:
                 keys |= dict.fromkeys(record)
         return JsonLinesTable(path, encoding, tuple(keys))
     raise ToolError(f"{path}: not a table that is read; the suffixes are {', '.join(SUFFIXES)}")
+
+
+def read_cells(table: Table, chosen: Mapping[str, str]) -> dict[str, list[Any]]:
+    """{role: values} of the columns that `columns_for` chose; two roles may share one."""
+    names = list(dict.fromkeys(chosen.values()))
+    read = dict(zip(names, table.read(names)))
+    return {role: read[name] for role, name in chosen.items()}
 
 
 class _Lines(io.TextIOWrapper):

@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from labelsieve.data.pictures.copies import DRAFT, as_text, thumb
 from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixels, reason, top_of
 from labelsieve.data.pictures.fetch import Reference, fetch
 from labelsieve.data.pictures.framing import Frame, framed_file
-from labelsieve.data.pictures.thumbs import DRAFT, as_text, thumb
 from labelsieve.doors import FLAGS
 
 Task = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Opens new pictures without labels, in stretches, and says what could not be read."""
+"""Opens new pictures without labels, in chunks, and says what could not be read."""
 
 import os
 import shutil
@@ -12,14 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelsieve.data.pictures.filling import Read, decoded
+from labelsieve.data.pictures.decoding import Plan, Read, decoded
 from labelsieve.data.pictures.listing import Listing
+from labelsieve.data.pictures.manifest import unlabelled_manifest
+from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import Files, Origin
-from labelsieve.data.pictures.survey import Plan
-from labelsieve.data.pictures.walking import OUT, left_out, walk
+from labelsieve.data.pictures.stored import is_saved, shard_files, unlabelled_stored
+from labelsieve.data.pictures.tables import SUFFIXES
+from labelsieve.data.pictures.walking import OUT, holds_picture, left_out, walk
+from labelsieve.doors import reading
 from labelsieve.errors import ToolError
 
 CHUNK_BYTES = 256 * 2**20
+FILES = (*SUFFIXES, ".npz", ".npy")
 
 
 @dataclass(frozen=True)
@@ -90,3 +95,25 @@ def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None, read: R
             yield Chunk([found.names[row] for row in rows.tolist()], pixels, errors)
             del pixels
             shutil.rmtree(place, ignore_errors=True)
+
+
+def is_set(path: Path) -> bool:
+    """Whether pictures are rows of the data set at `path`, rather than itself or the files below it."""
+    if path.is_dir():
+        try:
+            return is_saved(path) or (not holds_picture(path) and bool(shard_files(path)))
+        except (OSError, ToolError):  # one that may not be looked into is passed over, and counted, by `find_pictures`
+            return False
+    return path.suffix.lower() in FILES
+
+
+def unlabelled_set(kind: str, path: Path, options: PictureOptions) -> Unlabelled:
+    """The pictures of a table, a saved data set or Parquet files, `kind` as `recognise` calls it; all splits, each row once."""
+    if kind == "manifest":
+        with reading(path, "write or fetch the table again"):
+            named = unlabelled_manifest(path, options)
+        files, problems = named.files.examined()
+        return Unlabelled(files, named.ids, problems, notes=named.notes)
+    with reading(path, "write or fetch the data set again"):
+        rows = unlabelled_stored(path, options)
+    return Unlabelled(rows.origin, rows.ids, {})

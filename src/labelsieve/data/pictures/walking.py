@@ -6,12 +6,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labelsieve.data.pictures.decode import SUFFIXES
-from labelsieve.data.pictures.inside import LEAVES
+from labelsieve.data.pictures.fetch import LEAVES
 from labelsieve.data.pictures.options import FLAGS
-from labelsieve.data.pictures.passed_over import OF_SYSTEMS, is_hidden, what_else
 from labelsieve.errors import ToolError
 
+# Folders that systems put among people's files: previews and what was deleted are no pictures of a class.
+OF_SYSTEMS = ("__MACOSX", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found")
+# Pictures in formats that are not read: told apart from files that are none.
+UNREAD = frozenset(
+    [".heic", ".heif", ".avif", ".jp2", ".j2k", ".jxl", ".svg", ".ico", ".tga", ".psd", ".eps", ".dcm", ".nii", ".exr", ".hdr"]
+    + [".raw", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".pdf", ".mp4", ".mov", ".avi", ".npy"]
+)
 OUT = f"folder left out: {LEAVES}"
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is nobody's picture by its name alone."""
+    return name[:1] == "." or name in OF_SYSTEMS
+
+
+def what_else(name: str) -> str:
+    """What a file is that is not read, in words."""
+    ending = os.path.splitext(name)[1].lower()  # noqa: PTH122
+    if ending in UNREAD:
+        return f"format that is not read ({ending})"
+    return "not a picture" if ending else "file without an ending"
 
 
 def visible_folders(path: Path) -> list[str]:

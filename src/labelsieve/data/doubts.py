@@ -5,20 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from labelsieve.cells import computed
 from labelsieve.data.pictures.labels import looks_alike
 from labelsieve.data.pictures.options import FLAGS
+from labelsieve.texts import computed, quoted
 
 FEW_SAMPLES, FEW_OF_CLASS, UNEVEN, MANY_CLASSES = 500, 20, 20, 10
 RARE, OFTEN = 3, 20  # a class of at most RARE samples may be another's misspelling that has OFTEN times as many
 CLOSE, MOST_NAMED = 0.75, 10
 NO_LABEL = ("nan", "n/a", "na", "null", "none")
 SIGNS = {sign + number for number in ("1", "0", "1.0", "0.0") for sign in ("-", "", "+")}  # -1 beside these is a class
-
-
-def quoted(name: str) -> str:
-    """A name on one line, whatever it holds: line breaks and other control characters are escaped."""
-    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name) + '"'
 
 
 def doubts(counts: Mapping[str, int]) -> Iterator[str]:

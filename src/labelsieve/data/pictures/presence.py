@@ -1,10 +1,11 @@
-"""Which files were there when pictures were decoded: a listing's files go into a small file beside the cache, and come back.
+"""Which of a listing's files are there, and which were there when the run started.
 
-A run that is taken up finds there the stamps of files that are gone since, and by them their decoded copies.
+A small file beside the cache keeps the paths and stamps of a run's pictures. When you resume, a picture that was deleted since is
+recognised by its old stamp and taken from the cache, so that the run sees the same rows.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,46 @@ import numpy as np
 
 from labelsieve.data.npz import read_npz
 from labelsieve.data.pictures.cache import make_folder
+from labelsieve.data.pictures.fetch import LEAVES
+from labelsieve.data.pictures.listing import LeftOut, Listing, readable_name
+from labelsieve.data.pictures.options import named
 from labelsieve.data.pictures.origins import NO_FILE, Files, Origin
+from labelsieve.data.pictures.paths import about_odd_paths, leaves_root
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError
 
 Known = Mapping[str, tuple[int, int]]  # a file's whole path -> its size and time, in the order of the rows
+
+
+def present(listing: Listing, strict: bool = False, known: Known | None = None) -> Listing:
+    """The rows whose files are there, or are gone and `known`; the others are told in `left_out`, or refused."""
+    origin, problems = listing.origin.examined()
+    if known and isinstance(origin, Files):
+        origin, problems, gone = recalled(origin, problems, known)
+        listing = replace(listing, gone=gone)
+    leaving = [row for row, why in problems.items() if why == LEAVES]
+    if leaving and listing.refuse_leaving:
+        raise leaves_root(listing.place, listing.ids[leaving[0]], len(leaving))
+    found = replace(listing, origin=origin).without(problems)
+    if strict and found.left_out:
+        raise unreadable(listing.place, found.left_out)
+    if not len(found):
+        first, root = found.left_out[0], getattr(listing.origin, "root", None)
+        odd = about_odd_paths([listing.origin.path(row) for row in range(len(listing))], root)
+        raise ToolError(
+            f"{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is "
+            f'"{first.path}", looked for below {root or listing.place}: {first.reason}. {odd}'
+            f"Give the folder that the paths start from as {named('root')}, or allow paths outside of it: {named('outside')}"
+        )
+    return found
+
+
+def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
+    first = left_out[0]
+    return ToolError(
+        f'{place}: {len(left_out)} pictures cannot be read; the first is "{first.path}": {first.reason}. '
+        f"Mend or remove them, or leave strict off to go on without them"
+    )
 
 
 def remember(origin: Origin, cache: Path) -> Path | None:
@@ -98,3 +134,40 @@ def with_gone(found: list[str], before: Iterable[str], root: Path) -> list[str]:
     here, old = set(found), list(before)
     kept = [path for path in old if path in here or not os.path.lexists(root / path)]
     return [*kept, *sorted(here - set(old))] if old else found
+
+
+def lost(listing: Listing, rows: Sequence[int], cache: Path) -> ToolError:
+    """For pictures that are gone and that the cache cannot give."""
+    names = ", ".join(f'"{readable_name(listing.origin.path(row))}"' for row in rows[:3])
+    more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
+    return ToolError(
+        f"{listing.place}: {len(rows):,} of the pictures that the run began with {'is' if len(rows) == 1 else 'are'} gone, and "
+        f"not decoded in {cache}: {names}{more}. Put them back, or start a new run without them, with --out elsewhere"
+    )
+
+
+def about_gone(listing: Listing, cache: Path) -> tuple[str, ...]:
+    """A sentence on the files that are gone and were taken from the cache; nothing where there is none."""
+    rows = listing.gone_rows()
+    if not rows:
+        return ()
+    first = readable_name(listing.origin.path(rows[0]))
+    what = f"{len(rows):,} picture file{' is' if len(rows) == 1 else 's are'} gone since the run began"
+    return (f'{what}, the first is "{first}" of {listing.place}: taken as decoded in {cache}',)
+
+
+def about_changed(listing: Listing, known: Known) -> tuple[str, ...]:
+    """A sentence on the files that are not as they were when they were `known` to the run; nothing where there is none.
+
+    By size and time alone, so it is no error: copied files have another time and the same content.
+    """
+    origin = listing.origin
+    if not known or not isinstance(origin, Files) or origin.stamps is None:
+        return ()
+    now = [(size, time) for size, time in origin.stamps.tolist()]
+    rows = [row for row, stamp in enumerate(now) if known.get(origin.full(row), stamp) != stamp]
+    if not rows:
+        return ()
+    what = f"{len(rows):,} picture file{' was' if len(rows) == 1 else 's were'} written anew since the run began"
+    first = readable_name(origin.path(rows[0]))
+    return (f'{what}, the first is "{first}" of {listing.place}: it goes on with what is in them now, and may end otherwise',)

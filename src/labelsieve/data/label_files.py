@@ -1,24 +1,42 @@
-"""Labels after noise, kept in a file: a `Noise` goes to an .npz and comes back; plain lists are read too.
+"""Reads and writes files of labels: noise that labelsieve made, plain lists, and the labels people gave CIFAR's pictures.
 
-Hashes are SHA-256 over the labels as little-endian int64, so they name a labelling on every machine.
+A hash is SHA-256 over labels as little-endian int64, so it names a labelling on every machine.
 """
 
 import hashlib
+import io
 import os
+import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from labelsieve import doors
+from labelsieve.data.draws import IntArray
 from labelsieve.data.npz import Array, read_npy, read_npz
+from labelsieve.data.safe_pickle import read_plain
 from labelsieve.doors import open_plain, reading
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, UsageError, suggest
 
 LARGEST_JSON = 2**30  # bytes
+LARGEST_PICKLE = 2**28  # bytes: a label file has a few million
+LEGACY = 3  # pickles before the content in torch's older form: a magic number, a version, facts of the machine
+CLEAN = "clean_label"
+COLUMNS = {
+    "aggre": "aggre_label",
+    "worse": "worse_label",
+    "random1": "random_label1",
+    "random2": "random_label2",
+    "random3": "random_label3",
+    "noisy": "noisy_label",
+    "fine": "noisy_label",
+}
+HUMAN_FORM = "cifar-n:FILE:KIND"
 KEYS = ("labels", "flipped", "spec", "seed", "sha256", "original_sha256")
 
 
@@ -151,3 +169,73 @@ def _json_labels(path: Path) -> Array:
 def read_json(path: Path) -> object:
     with reading(path, "check the path, or write the JSON file again"):
         return doors.read_json(path, LARGEST_JSON, follow=True)
+
+
+def human_labels(argument: str, true: IntArray, classes: int) -> IntArray:
+    """Labels (N,) of one kind of CIFAR-10N or CIFAR-100N; `argument` is FILE:KIND, `true` (N,) are the data set's own labels.
+
+    The official file holds CIFAR's own labels, too. They must be the data set's: else the file is for another set or order.
+    """
+    file, _, kind = argument.rpartition(":")
+    if not file or kind not in COLUMNS:
+        raise UsageError(
+            f'cifar-n needs a file and a kind of labels, not "{argument}"{suggest(kind, COLUMNS)}; write {HUMAN_FORM} with one '
+            f"of {', '.join(COLUMNS)}"
+        )
+    path = Path(file).expanduser()
+    content = read_saved(path)
+    key = COLUMNS[kind]
+    if CLEAN not in content or key not in content:
+        missing = key if CLEAN in content else CLEAN
+        raise ToolError(
+            f'{path}: it has no "{missing}", only {", ".join(sorted(content)) or "nothing"}; CIFAR-10N has aggre, worse and '
+            f"random1 to random3, CIFAR-100N has noisy"
+        )
+    clean, noisy = (_column(content[name], name, len(true), classes, path) for name in (CLEAN, key))
+    other = np.flatnonzero(clean != true)
+    if len(other):
+        raise ToolError(
+            f"{path}: its clean labels differ from the data set's in {len(other):,} of {len(true):,} rows, "
+            f"first in row {other[0]} ({clean[other[0]]}, here {true[other[0]]}); "
+            f"the file is of another data set, or of another order of it"
+        )
+    return noisy
+
+
+def _column(values: Any, name: str, rows: int, classes: int, path: Path) -> IntArray:
+    if not isinstance(values, np.ndarray) and not (isinstance(values, list) and all(type(value) is int for value in values)):
+        raise ToolError(f'{path}: "{name}" is no list of whole numbers; fetch the file again')
+    found = np.asarray(values)
+    if found.ndim != 1 or found.dtype.kind not in "ui":
+        raise ToolError(f'{path}: "{name}" is {found.dtype} {found.shape}; it must be whole numbers (N,); fetch the file again')
+    if len(found) != rows:
+        raise ToolError(
+            f'{path}: "{name}" has {len(found):,} labels for {rows:,} samples; use the file made for this data set, '
+            f"and the whole data set (no --limit)"
+        )
+    labels = found.astype(np.int64)
+    outside = np.flatnonzero((labels < 0) | (labels >= classes))
+    if len(outside):
+        row = outside[0]
+        raise ToolError(f'{path}: row {row} of "{name}" is {labels[row]}, outside 0..{classes - 1}; is it for this data set?')
+    return labels
+
+
+def read_saved(path: Path) -> dict[str, Any]:
+    """The dict that was saved, its keys as text; a `ToolError` for anything else."""
+    with doors.reading(path, "fetch it again"):
+        content = doors.read_bytes(path, LARGEST_PICKLE, follow=True)
+        if zipfile.is_zipfile(io.BytesIO(content)):
+            return read_plain(_pickle_inside(content), str(path))
+        return read_plain(content, str(path), skip=LEGACY)
+
+
+def _pickle_inside(content: bytes) -> bytes:
+    """The one data.pkl of the archive. Tensors would lie in other members: label files have none."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        found = [entry for entry in archive.infolist() if entry.filename.rpartition("/")[2] == "data.pkl"]
+        if len(found) != 1:
+            raise doors.Damage("a zip archive without the data.pkl of torch.save; is it the right file?")
+        if found[0].file_size > LARGEST_PICKLE:
+            raise doors.Damage(f"it unpacks to {found[0].file_size:,} bytes, which no label file does")
+        return archive.read(found[0])
