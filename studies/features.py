@@ -16,7 +16,7 @@ import typer
 from numpy.typing import NDArray
 
 from labelsieve.benchmark.against_cleanlab import average_precision, peak_mib, recall_at_true_count
-from labelsieve.corrected.automatic import VOUCHED
+from labelsieve.corrected.apply import VOUCHED
 from labelsieve.data.noise import inject
 from labelsieve.data.npz import read_npz
 from labelsieve.issues.estimate import by_heads, expected_yield, wrong_share

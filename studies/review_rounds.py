@@ -20,7 +20,7 @@ from labelsieve.cli.figures_file import write_json
 from labelsieve.cli.picture_options import Settings
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
-from labelsieve.corrected.automatic import sure_corrections
+from labelsieve.corrected.apply import sure_corrections
 from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import UsageError

@@ -27,7 +27,7 @@ ABOVE = {
     "predict": (*BELOW, "backbones", "config", "runs"),
     "corrected": ("data", "decisions", "issues", "config", "runs", "results"),
     "train": (*BELOW, "backbones", "issues", "config", "runs", "results", "predict"),
-    "exports": ("data", "decisions", "issues", "config", "runs", "predict"),
+    "exports": ("data", "decisions", "issues", "config", "runs", "corrected", "predict"),
     "review": ("data", "decisions", "issues", "report", "config", "runs"),
     "terminal": ("data", "backbones", "issues", "config", "runs", "results", "train"),
     "api": (*BELOW, "backbones", "issues", "config", "runs", "results", "predict", "train", "terminal"),

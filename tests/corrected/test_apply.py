@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from data.pictures.made import class_folders, noise, save
-from labelsieve.corrected.apply import Applied, apply_run
-from labelsieve.corrected.automatic import automatic
-from labelsieve.data.corrected import puts
+from labelsieve.corrected import tree as trees
+from labelsieve.corrected.apply import Applied, apply_run, automatic
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import Files
@@ -88,7 +87,7 @@ def test_a_copy_that_fails_blames_the_side_that_failed(
         read = fail
 
     if readable:
-        monkeypatch.setattr(puts.os, "utime", fail)
+        monkeypatch.setattr(trees.os, "utime", fail)
     else:
         monkeypatch.setattr(Files, "open", lambda self, row: Bad())
     with pytest.raises(ToolError) as caught:

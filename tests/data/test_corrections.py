@@ -2,7 +2,7 @@
 
 import pytest
 
-from labelsieve.data.corrected.corrections import DROPPED, Corrections, corrected_values
+from labelsieve.corrected.corrections import DROPPED, Corrections, corrected_values
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import os
 
-from labelsieve.data.corrected.tree import LONGEST, _free
+from labelsieve.corrected.tree import LONGEST, _free
 
 
 class Looked(set[str]):

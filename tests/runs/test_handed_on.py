@@ -8,8 +8,8 @@ import pytest
 
 from data.pictures.made import class_folders
 from labelsieve.config.schema import Config, DataConfig
+from labelsieve.corrected import tree as trees
 from labelsieve.corrected.apply import apply_run
-from labelsieve.data.corrected import puts
 from labelsieve.data.pictures.fetch import open_inside
 from labelsieve.errors import ToolError
 from labelsieve.exports.album import Album
@@ -108,7 +108,7 @@ def test_what_is_swapped_between_looking_and_linking_is_left_out(
     """The examined file is handed on or none, however quick somebody is."""
     run = run_of(tree, tmp_path / "run")
     place, before = tree / "bee" / "1.png", (tree / "bee" / "1.png").read_bytes()
-    whole = puts.PUTS[put]
+    whole = trees.PUTS[put]
 
     def swapped(opened: object, source: str, target: str) -> None:
         if source == str(place):
@@ -116,7 +116,7 @@ def test_what_is_swapped_between_looking_and_linking_is_left_out(
             place.symlink_to(tmp_path / "secret")
         whole(opened, source, target)  # type: ignore[arg-type]
 
-    monkeypatch.setitem(puts.PUTS, put, swapped)
+    monkeypatch.setitem(trees.PUTS, put, swapped)
     notes = apply_run(run, tmp_path / "new", as_advised(run), put=put).notes
     new = tmp_path / "new" / "bee" / "1.png"
     if put == "copy":

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.api.labels import BadInput
-from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData, channel_statistics
+from labelsieve.data.embeddings import vectors
+from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData, channel_statistics, vector_statistics
 from labelsieve.data.pictures.depth import white_for
 from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, is_wide, white_of
-from labelsieve.data.vector_files import vectors
 from labelsieve.errors import ToolError
 from labelsieve.runs.rows import Rows
 
@@ -91,11 +91,5 @@ def _warn_of_lost(samples: NDArray[Any]) -> None:
 def rows_of(images: Tensor, codes: NDArray[np.int64], names: Sequence[str], ids: Sequence[str], mirror: bool) -> Rows:
     """The rows of a run that is told its data instead of where they are; nothing is known to be true."""
     data = NoisyData(images, torch.from_numpy(codes), tuple(ids), tuple(names))
-    if images.ndim == 2:
-        wide = images.double()
-        spread = wide.std(0, correction=0)
-        mean = tuple(wide.mean(0).tolist())
-        std = tuple(torch.where(spread > 0, spread, torch.ones_like(spread)).tolist())
-    else:
-        mean, std = channel_statistics(images)
+    mean, std = vector_statistics(images) if images.ndim == 2 else channel_statistics(images)
     return Rows(data, None, None, Collection(MEMORY, data, None, None, mean, std, mirror and images.ndim == 4), None)

@@ -51,8 +51,7 @@ def apply(
     data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
 ) -> None:
     """Write a copy of the data with the labels people decided on; changes.csv says what changed. The original stays as it is."""
-    from labelsieve.corrected.apply import apply_run, check_decided, logged
-    from labelsieve.corrected.automatic import automatic
+    from labelsieve.corrected.apply import apply_run, automatic, check_decided, logged
     from labelsieve.data.sources import source_at
     from labelsieve.decisions.state import REFUSE
     from labelsieve.errors import UsageError

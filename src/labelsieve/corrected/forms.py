@@ -5,13 +5,14 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from labelsieve.data.corrected.arrays import collection_npz, corrected_npz
-from labelsieve.data.corrected.corrections import Corrections
-from labelsieve.data.corrected.puts import PUTS
-from labelsieve.data.corrected.shards import Rewritten, corrected_shards
-from labelsieve.data.corrected.table import corrected_table
-from labelsieve.data.corrected.tree import Placed, class_tree, no_folder_name, place, table_tree
+from labelsieve.corrected.arrays import collection_npz, corrected_npz
+from labelsieve.corrected.corrections import Corrections
+from labelsieve.corrected.shards import Rewritten, corrected_shards
+from labelsieve.corrected.table import corrected_table
+from labelsieve.corrected.tree import PUTS, Placed, class_tree, no_folder_name, place, table_tree
+from labelsieve.data.embeddings import labels_beside
 from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData
 from labelsieve.data.pictures.listing import LeftOut, Listing
 from labelsieve.data.pictures.manifest import labelled_files, options_for
@@ -20,7 +21,6 @@ from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import Layout, list_pictures
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.sources import open_source
-from labelsieve.data.vector_files import labels_beside
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Verdict
@@ -51,6 +51,7 @@ class Job:
 
 
 Write = Callable[[Job, Path, str], tuple[int, tuple[str, ...]]]
+Done = TypeVar("Done")
 
 
 # Names of files, most of which are not written; a folder called so would be a surprise.
@@ -105,29 +106,23 @@ def _shards_writer(layout: Layout, out: Path) -> Write:
 
 def _shard_file(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The Parquet file again, pictures in it; `changes.csv` lies beside it."""
-    assert job.layout is not None
-    source, done = job.layout.path, list[Rewritten]()
-
-    def write(draft: Path) -> None:
-        done.append(corrected_shards(source, job.options, job.corrections, lambda _: draft))
-        _check_known(job, done[0].ids)
-
-    _beside(out, write, changes)
-    return done[0].left, (*_missing(job, done[0].ids), *_beyond(job, done[0].left))
+    done = _beside(out, lambda draft: _rewritten(job, lambda _: draft), changes)
+    return done.left, (*_missing(job, done.ids), *_beyond(job, done.left))
 
 
 def _shard_folder(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """Every Parquet file again, in a new folder; `changes.csv` lies in it."""
     assert job.layout is not None
-    source, done = job.layout.path, list[Rewritten]()
+    source = job.layout.path
+    done = _new_folder(out, lambda draft: _rewritten(job, lambda file: draft / file.relative_to(source)), changes)
+    return done.left, (*_missing(job, done.ids), *_beyond(job, done.left))
 
-    def write(draft: Path) -> None:
-        done.append(corrected_shards(source, job.options, job.corrections, lambda file: draft / file.relative_to(source)))
-        _check_known(job, done[0].ids)
-        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
 
-    atomic.write_folder(out, write)
-    return done[0].left, (*_missing(job, done[0].ids), *_beyond(job, done[0].left))
+def _rewritten(job: Job, place: Callable[[Path], Path]) -> Rewritten:
+    assert job.layout is not None
+    done = corrected_shards(job.layout.path, job.options, job.corrections, place)
+    _check_known(job, done.ids)
+    return done
 
 
 def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -136,24 +131,15 @@ def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     layout = job.layout
     listing = list_pictures(layout, job.options)
     _check_known(job, set(listing.ids))
-    done: list[Placed] = []
 
-    def write(draft: Path) -> None:
+    def make(draft: Path) -> Placed:
         if layout.kind == "imagefolder":
-            done.append(_imagefolder(job, listing, draft))
-        else:
-            depth = 1 if layout.kind == "split folders" else 0
-            done.append(class_tree(listing, job.corrections, draft, PUTS[job.put], depth))
-        if not done[0].count:
-            raise ToolError(f"{layout.path}: no picture would be left; nothing was written")
-        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
+            return _imagefolder(job, listing, draft)
+        depth = 1 if layout.kind == "split folders" else 0
+        return class_tree(listing, job.corrections, draft, PUTS[job.put], depth)
 
-    atomic.write_folder(out, write)
-    gone = done[0].left_out
-    notes = _left_out(gone)
     bare = labelled_files(layout.path, job.options)[1] if layout.kind == "imagefolder" else ()
-    notes = (*notes, *(f'the folder "{name}" has no labels: left out' for name in bare))
-    return done[0].count, (*notes, *_missing(job, set(listing.ids)), *_unjudged(job, listing, gone))
+    return _placed(job, listing, out, make, changes, [f'the folder "{name}" has no labels: left out' for name in bare])
 
 
 def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -165,17 +151,23 @@ def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
         why = "pictures are in the table itself" if strange is None else f"no folder can be called {quoted(strange)}"
         raise UsageError(f"{out}: {why}; name a {job.layout.path.suffix.lower()} file")
     _check_known(job, set(listing.ids))
-    done: list[Placed] = []
+    return _placed(job, listing, out, lambda draft: table_tree(listing, job.corrections, draft, PUTS[job.put]), changes)
 
-    def write(draft: Path) -> None:
-        done.append(table_tree(listing, job.corrections, draft, PUTS[job.put]))
-        if not done[0].count:
-            raise ToolError(f"{job.source}: no picture would be left; nothing was written")
-        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
 
-    atomic.write_folder(out, write)
-    gone = done[0].left_out
-    return done[0].count, (*_left_out(gone), *_missing(job, set(listing.ids)), *_unjudged(job, listing, gone))
+def _placed(
+    job: Job, listing: Listing, out: Path, make: Callable[[Path], Placed], changes: str, notes: Sequence[str] = ()
+) -> tuple[int, tuple[str, ...]]:
+    """A new folder of pictures; an error where none would be left."""
+
+    def some(draft: Path) -> Placed:
+        done = make(draft)
+        if not done.count:
+            raise ToolError(f"{listing.place}: no picture would be left; nothing was written")
+        return done
+
+    done = _new_folder(out, some, changes)
+    told = (*_left_out(done.left_out), *notes, *_missing(job, set(listing.ids)), *_unjudged(job, listing, done.left_out))
+    return done.count, told
 
 
 def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
@@ -198,30 +190,29 @@ def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     table, root = job.layout.path, job.options.root or job.layout.path.parent
     pictured = job.layout.has_pictures
     moved = pictured and os.path.realpath(out.parent) != os.path.realpath(root)
-    left: list[int] = []
 
-    def write(draft: Path) -> None:
-        left.append(corrected_table(table, draft, job.options, job.corrections, moved=moved, pictured=pictured))
+    def make(draft: Path) -> int:
+        left = corrected_table(table, draft, job.options, job.corrections, moved=moved, pictured=pictured)
         _check_known(job, job.corrections.seen)
+        return left
 
-    _beside(out, write, changes)
+    left = _beside(out, make, changes)
     why = f"picture paths in it are absolute, for it lies in another folder than {table}"
     notes = (f"{why}; read it with: {read_back(out, job.options, root)}",) if moved else ()
-    return left[0], (*notes, *_missing(job, job.corrections.seen), *_beyond(job, left[0]))
+    return left, (*notes, *_missing(job, job.corrections.seen), *_beyond(job, left))
 
 
 def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    data, left = _collection(job), list[int]()
+    data = _collection(job)
     _check_known(job, set(data.train.ids))
 
-    def write(draft: Path) -> None:
+    def make(draft: Path) -> int:
         if job.layout is None:
-            left.append(collection_npz(draft, data, job.corrections))
-        else:
-            left.append(corrected_npz(job.layout.path, draft, data, job.corrections))
+            return collection_npz(draft, data, job.corrections)
+        return corrected_npz(job.layout.path, draft, data, job.corrections)
 
-    _beside(out, write, changes)
-    return left[0], (*_missing(job, set(data.train.ids)), *_beyond(job, left[0]))
+    left = _beside(out, make, changes)
+    return left, (*_missing(job, set(data.train.ids)), *_beyond(job, left))
 
 
 def _collection(job: Job) -> Collection:
@@ -245,11 +236,7 @@ def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     judged = [(verdict.id, job.corrections.of(verdict.id, now[verdict.id])) for verdict in job.ordered if verdict.id in now]
     rows = [(name, paths[name], label) for name, label in judged if label is not None and name not in problems]
     gone = [LeftOut(name, paths[name], problems[name]) for name, label in judged if label is not None and name in problems]
-
-    def write(draft: Path) -> None:
-        draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline="")
-
-    _beside(out, write, changes)
+    _beside(out, lambda draft: draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline=""), changes)
     notes = (*_left_out(gone), *_missing(job, set(now)), *_left_behind(job, listing.ids, "picture"))
     if above and not job.options.outside:
         return len(rows), notes
@@ -279,19 +266,20 @@ def train_command(start: list[str], options: PictureOptions) -> str:
 def _label_table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The table of labels that goes with an .npy file. The vectors stay, so dropped rows stay in it, without a label."""
     assert job.layout is not None
-    table, left = labels_beside(job.layout.path, job.options), [0]
+    table = labels_beside(job.layout.path, job.options)
 
-    def write(draft: Path) -> None:
-        left[0] = corrected_table(table, draft, job.options, job.corrections, pictured=False, emptied=True)
+    def make(draft: Path) -> int:
+        left = corrected_table(table, draft, job.options, job.corrections, pictured=False, emptied=True)
         _check_known(job, job.corrections.seen)
+        return left
 
-    _beside(out, write, changes)
+    left = _beside(out, make, changes)
     dropped = sum(verdict.new is None for verdict in job.ordered)
     which = "1 dropped row has" if dropped == 1 else f"{dropped:,} dropped rows have"
     why = f"{which} no label in it, for the vectors stay as they are; " if dropped else ""
     options = replace(job.options, image_column=None, skip_unlabelled=job.options.skip_unlabelled or dropped > 0)
     start = [str(job.layout.path), "--set", f"pictures.labels_file={out.absolute()}"]
-    return left[0], (f"{why}read it with: {train_command(start, options)}", *_beyond(job, left[0]))
+    return left, (f"{why}read it with: {train_command(start, options)}", *_beyond(job, left))
 
 
 def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
@@ -299,11 +287,7 @@ def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     now, notes = _labels_now(job)
     judged = [(verdict.id, job.corrections.of(verdict.id, now.get(verdict.id, verdict.old))) for verdict in job.ordered]
     rows = [(name, label) for name, label in judged if label is not None]
-
-    def write(draft: Path) -> None:
-        draft.write_text(as_csv(("id", "label"), rows), encoding="utf-8", newline="")
-
-    _beside(out, write, changes)
+    _beside(out, lambda draft: draft.write_text(as_csv(("id", "label"), rows), encoding="utf-8", newline=""), changes)
     return len(rows), notes
 
 
@@ -327,10 +311,25 @@ def _named(rows: Listing | NoisyData) -> dict[str, str]:
     return {name: rows.classes[code] if code >= 0 else "" for name, code in zip(rows.ids, rows.labels.tolist())}
 
 
-def _beside(out: Path, write: Callable[[Path], None], changes: str) -> None:
+def _beside(out: Path, make: Callable[[Path], Done], changes: str) -> Done:
+    """What `make` says of the file it writes, which gets its name together with `changes.csv` beside it."""
     with atomic.disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_pair(out, write, out.parent / CHANGES, changes)
+    done: list[Done] = []
+    atomic.write_pair(out, lambda draft: done.append(make(draft)), out.parent / CHANGES, changes)
+    return done[0]
+
+
+def _new_folder(out: Path, make: Callable[[Path], Done], changes: str) -> Done:
+    """The same of a folder, with `changes.csv` inside."""
+    done: list[Done] = []
+
+    def write(draft: Path) -> None:
+        done.append(make(draft))
+        (draft / CHANGES).write_text(changes, encoding="utf-8", newline="")
+
+    atomic.write_folder(out, write)
+    return done[0]
 
 
 FOLDERS: tuple[Write, ...] = (_tree, _folders, _shard_folder)  # changes.csv lies inside of what these write

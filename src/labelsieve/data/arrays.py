@@ -1,10 +1,11 @@
-"""Opens anybody's arrays: one .npz as a `Collection`.
+"""Opens an .npz of pictures as a `Collection`.
 
 Keys: `images` and `labels`; optional `true_labels`, `classes`, `ids`, `test_images`, `test_labels`, `val_images`, `val_labels`,
-`mirror`. The names that Keras, MedMNIST and others give them are in `npz_keys`.
+`mirror`. The names that Keras, MedMNIST and others give them are in `npz`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +35,16 @@ from labelsieve.data.npz import (
     read_npz,
     sample_keys,
 )
-from labelsieve.data.npz_classes import Numbered, without_empty
 from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.labels import MISSING, name_labels
+from labelsieve.data.pictures.listing import TEST, TRAIN, VAL, trained_classes
 from labelsieve.data.pictures.options import named
 from labelsieve.data.pixels import as_bytes, brightest, channels_first, is_wide
 from labelsieve.errors import ToolError, UsageError, suggest
+
+REQUIRED = ("images", "labels")
+OPTIONAL = ("true_labels", "classes", "ids", "test_images", "test_labels", "val_images", "val_labels", "mirror")
+SPLITS = {"val": VAL, "test": TEST}
 
 
 def without_label(labels: Array) -> NDArray[np.bool_]:
@@ -76,10 +81,6 @@ def _leave_out(arrays: dict[str, Array], labels: str, others: Sequence[str]) -> 
         if bare.any() and key in arrays and arrays[key].ndim and len(arrays[key]) == len(bare):
             arrays[key] = arrays[key][~bare]
     return int(bare.sum())
-
-
-REQUIRED = ("images", "labels")
-OPTIONAL = ("true_labels", "classes", "ids", "test_images", "test_labels", "val_images", "val_labels", "mirror")
 
 
 def load_arrays(path: Path | None) -> Collection:
@@ -242,3 +243,41 @@ def _mirror(arrays: dict[str, Array], path: Path) -> bool:
     if value.size != 1 or value.reshape(-1)[0] not in (0, 1):
         raise ToolError(f'{path}: "mirror" must be one true or false value')
     return bool(value.reshape(-1)[0])
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Labels (N,), true ones or None, and sets to measure on, all as numbers of `classes`; and what should be said."""
+
+    labels: Tensor
+    truth: Tensor | None
+    held: Mapping[str, Held]  # of "test" and "val"
+    classes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def without_empty(found: Numbered, path: Path) -> Numbered:
+    """Numbered anew, less the classes without a training row and the rows to measure on that are of these.
+
+    Labels that number no class, and classes that only true labels have, are left to who checks the rows.
+    """
+    count = len(found.classes)
+    parts = {TRAIN: found.labels} | {split: found.held[name].labels for name, split in SPLITS.items() if name in found.held}
+    if any(len(codes) and not (int(codes.min()) >= 0 and int(codes.max()) < count) for codes in parts.values()):
+        return found
+    present = torch.bincount(found.labels, minlength=count) > 0
+    if present.all() or (found.truth is not None and not present[found.truth.clamp(0, count - 1)].all()):
+        return found
+    splits = np.repeat(np.array(list(parts), np.int8), [len(codes) for codes in parts.values()])
+    joined, classes, notes = trained_classes(torch.cat(list(parts.values())).numpy(), splits, found.classes, path)
+    anew = torch.cumsum(present, 0) - 1
+    held = {name: _known(one, torch.from_numpy(joined[splits == SPLITS[name]])) for name, one in found.held.items()}
+    truth = None if found.truth is None else anew[found.truth]
+    return Numbered(anew[found.labels], truth, {name: one for name, one in held.items() if len(one.labels)}, classes, notes)
+
+
+def _known(held: Held, codes: Tensor) -> Held:
+    """The rows that have a class, with their new numbers; one too few or too many is told by who checks the rows."""
+    if len(held.images) != len(codes):
+        return Held(held.images, codes)
+    return Held(held.images[codes >= 0], codes[codes >= 0])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelsieve.data.embeddings import labels_of, matrix
 from labelsieve.data.npz import LABELS, Array, first_of, plain_labels, read_npz
 from labelsieve.data.pictures.arrow import is_vector, parquet_columns, parquet_file
 from labelsieve.data.pictures.columns import columns_for
@@ -15,7 +16,6 @@ from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number
 from labelsieve.data.pictures.manifest import check_unique, ids_of
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, read_cells
-from labelsieve.data.vector_files import labels_of, matrix
 from labelsieve.errors import ToolError
 
 KEYS = (("pred_probs", "probs", "probabilities", "predicted_probabilities"),)

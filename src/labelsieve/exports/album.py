@@ -10,7 +10,7 @@ from PIL import Image
 
 from labelsieve.config.moved import to_show
 from labelsieve.config.schema import Config
-from labelsieve.data.corrected.puts import copy, hardlink, symlink
+from labelsieve.corrected.tree import copy, hardlink, symlink
 from labelsieve.data.pictures.decode import PictureError, open_picture, reason
 from labelsieve.data.pictures.fetch import open_inside
 from labelsieve.data.pictures.websets import WEBSETS

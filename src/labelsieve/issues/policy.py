@@ -1,7 +1,7 @@
 """Decides what becomes of each label: one `Verdict` per row, from issues.csv and people's decisions.
 
 A label changes only where a decision says so: a person's, or one of the corrections that a run vouches for
-(`corrected/automatic.py`). Needs no torch.
+(`corrected/apply.py`). Needs no torch.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,12 +15,12 @@ from labelsieve.backbones.embedding import Embedder
 from labelsieve.config.elsewhere import for_data, suited_to
 from labelsieve.config.schema import Config, override
 from labelsieve.data.arrays import new_pictures
+from labelsieve.data.embeddings import new_vectors
 from labelsieve.data.pictures.decoding import Plan, Read, decoded
 from labelsieve.data.pictures.listing import readable_name
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures, in_chunks, is_set, unlabelled_set
-from labelsieve.data.vector_files import new_vectors
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.predict.model import Model
 

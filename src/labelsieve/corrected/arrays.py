@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.data.corrected.corrections import Corrections
+from labelsieve.corrected.corrections import Corrections
 from labelsieve.data.noisy_data import Collection
 from labelsieve.data.npz import keys_by_role, plain_labels, read_npz
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.data.corrected.corrections import DROPPED, Corrections, corrected_values
+from labelsieve.corrected.corrections import DROPPED, Corrections, corrected_values
 from labelsieve.data.pictures import columns as usual
 from labelsieve.data.pictures.arrow import parquet_batches, parquet_columns, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import optional

@@ -1,22 +1,80 @@
-"""Makes a new tree of links or copies of the pictures in class folders or of a table, each below its corrected class.
+"""Makes a new tree of links or copies of pictures, each below its corrected class.
 
 A picture in a class folder that keeps its label keeps its path. One that would land on another gets "-from-FOLDER" in its name.
+Each picture is opened and examined first, and that very file is handed on: its name may stand for another one by then.
 """
 
+import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
-from labelsieve.data.corrected.corrections import Corrections
-from labelsieve.data.corrected.puts import Put
+from labelsieve.corrected.corrections import Corrections
 from labelsieve.data.pictures.decode import PictureError, reason
 from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing
 from labelsieve.data.pictures.origins import NO_FILE, Files
 from labelsieve.errors import ToolError
 from labelsieve.texts import quoted
 
+PART = 2**20
+NO_PRIVILEGE = 1314  # Windows, unless it is in developer mode
+REPLACED = "it was replaced while it was linked"
+Put = Callable[[BinaryIO, str, str], None]
 LONGEST = 255  # bytes of a file's name
+
+
+def hardlink(opened: BinaryIO, source: str, target: str) -> None:
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError as error:
+        if error.errno in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP):
+            raise ToolError(
+                f"{target}: no hard link to {source} can be made here ({error.strerror}); use --copy, or --symlink"
+            ) from None
+        raise
+    _check_same(opened, os.lstat(target), target)
+
+
+def symlink(opened: BinaryIO, source: str, target: str) -> None:
+    try:
+        os.symlink(os.path.abspath(source), target)  # noqa: PTH100, PTH211 - text, for speed
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.EOPNOTSUPP) or getattr(error, "winerror", None) == NO_PRIVILEGE:
+            raise ToolError(f"{target}: no symbolic link can be made here ({error.strerror}); use --copy") from None
+        raise
+    _check_same(opened, os.stat(target), target)  # noqa: PTH116
+
+
+def _check_same(opened: BinaryIO, linked: os.stat_result, target: str) -> None:
+    """A link is made by name; one that leads to another file than the examined one goes at once."""
+    if not os.path.samestat(os.fstat(opened.fileno()), linked):
+        os.unlink(target)  # noqa: PTH108
+        raise PictureError(REPLACED)
+
+
+def copy(opened: BinaryIO, source: str, target: str) -> None:
+    with open(target, "xb") as made:  # noqa: PTH123 - text, for speed
+        while part := read_part(opened, source):
+            made.write(part)
+    seen = os.fstat(opened.fileno())
+    os.utime(target, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    os.chmod(target, seen.st_mode & 0o777)  # noqa: PTH101
+
+
+def read_part(opened: BinaryIO, source: str) -> bytes:
+    """Whoever makes the new folder takes an `OSError` for one of that folder; so one of the source is a `ToolError`."""
+    try:
+        return opened.read(PART)
+    except OSError as error:
+        raise ToolError(
+            f"{source}: this picture cannot be read ({error.strerror or error}), so it cannot be copied; mend its disk, or use "
+            f"--symlink, which does not read it"
+        ) from None
+
+
+PUTS: dict[str, Put] = {"hardlink": hardlink, "symlink": symlink, "copy": copy}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labelsieve.data.corrected.corrections import Corrections, corrected_values, kept
+from labelsieve.corrected.corrections import Corrections, corrected_values, kept
 from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.manifest import ids_of, picture_paths

@@ -1,1 +1,0 @@
-"""Writes corrected data sets: a new tree, table or .npz."""
