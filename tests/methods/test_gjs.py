@@ -1,12 +1,22 @@
-"""GJS: the divergence against entropies by SciPy and its two limits; the step; the rates."""
+"""GJS: the divergence against entropies by SciPy and its two limits; steps as the published code's; the rates."""
+
+import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import entropy
-from tiny_run import built, make, pictures
+from tiny_run import built, pictures
+from waves import assert_alike, fill, pixels, traces
 
 from labelsieve.methods.gjs import Gjs, divergence, gjs_step, z
+from labelsieve.methods.net import Net, scale
+from labelsieve.nets.small import SmallNet
+
+RECORDED = json.loads((Path(__file__).parent / "published" / "gjs.json").read_text())
+LABELS = torch.tensor([0, 1, 2, 3, 1, 2, 3, 0, 1, 2, 0, 3])
 
 
 def shares(seed: int, views: int = 2, count: int = 5, classes: int = 4) -> torch.Tensor:
@@ -41,22 +51,21 @@ def test_views_that_agree_with_the_label_cost_nothing_and_gradients_are_finite_a
     assert torch.isfinite(loss) and logits.grad is not None and bool(torch.isfinite(logits.grad).all())
 
 
-@pytest.mark.parametrize("scaled", [True, False])
-def test_a_step_descends_on_both_views_each_by_itself(scaled: bool) -> None:
-    data, (ours, theirs) = pictures(), (make(0, nesterov=True), make(0, nesterov=True))
-    first, second, labels = data.images[:8], data.images[8:16], data.labels[:8]
-    ours.train()
-    theirs.train()
-    terms = gjs_step(ours, 0.3, scaled, first, second, labels, torch.tensor(0.05))
-    looks = torch.stack([theirs.look(each)[0].softmax(1) for each in (first, second)])
-    loss = divergence(looks, labels, 0.3) / (z(0.3) if scaled else 1)
-    assert float(terms["divergence"].detach()) == pytest.approx(float(loss.detach()), rel=1e-6)
-    optimiser = torch.optim.SGD(theirs.network.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4, nesterov=True)
-    optimiser.zero_grad()
-    loss.backward()
-    optimiser.step()
-    for one, other in zip(ours.network.parameters(), theirs.network.parameters()):
-        torch.testing.assert_close(one, other)
+@pytest.mark.parametrize("recorded", RECORDED["steps"], ids=lambda each: f"pi{each['pi']}")
+def test_two_steps_are_the_published_ones(recorded: dict[str, Any]) -> None:
+    body = SmallNet(3, 4, width=4)
+    fill(body, 0.0)
+    mean, std = (scale(values, 3, "cpu") for values in ((0.5, 0.45, 0.4), (0.25, 0.2, 0.3)))
+    net = Net(0, body, mean, std, nesterov=True)
+    net.train()
+    for step in range(2):
+        views = (pixels(6, 3, 8, 8, phase=phase + step) for phase in (10.0, 20.0))
+        labels, pi, scaled = LABELS[6 * step : 6 * step + 6], recorded["pi"], recorded["scaled"]
+        terms = gjs_step(net, pi, scaled, *views, labels, torch.tensor(0.02))
+        assert terms["divergence"].item() == pytest.approx(recorded["losses"][step], abs=1e-5)
+        assert_alike(traces([w.grad for w in net.optimiser.weights if w.grad is not None]), recorded["gradients"][step])
+    assert_alike(traces(net.optimiser.weights), recorded["weights"])
+    assert_alike(traces([buffer.float() for buffer in body.buffers()]), recorded["running"])
 
 
 def test_both_views_are_strong_and_drawn_apart() -> None:

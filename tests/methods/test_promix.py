@@ -63,7 +63,7 @@ def test_two_steps_are_the_published_ones(name: str) -> None:
             selected[list(by_loss[r]), r] = 1
         partners, ranks = drawn(step)
         terms = promix_step(
-            nets,
+            *nets,
             priors,
             c,
             *(pixels(B, 3, SIDE, SIDE, phase=phase + step) for phase in (10, 20)),
@@ -116,7 +116,7 @@ def step_on(selected: Tensor, **changes: Any) -> tuple[dict[str, Tensor], Tensor
     partners, ranks = drawn(0)
     known = {"areas": AREAS, "masks": ranks, "guessing": torch.tensor(0.0)} | changes
     terms = promix_step(
-        nets,
+        *nets,
         priors,
         ProMix.Config(tau=1.0),
         *(pixels(B, 3, SIDE, SIDE, phase=phase) for phase in (10, 20)),

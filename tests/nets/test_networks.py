@@ -6,11 +6,18 @@ from torch import nn
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS, build
-from labelsieve.nets.preact import PreActBlock, PreActResNet18
+from labelsieve.nets.preact import PreActBlock, PreActResNet
 
 CASES = [("small", size) for size in (8, 28, 32, 33)] + [("small-wide", 8), ("small-wide", 33)]
 CASES += [(name, size) for name in ("preact-resnet18", "preact-resnet18-identity") for size in (8, 28, 33)]
-CASES += [("resnet18", 64), ("resnet18", 33), ("resnet18-cifar", 8), ("resnet18-cifar", 32), ("resnet50", 64)]
+CASES += [
+    ("resnet18", 64),
+    ("resnet18", 33),
+    ("preact-resnet34", 8),
+    ("resnet18-cifar", 8),
+    ("resnet18-cifar", 32),
+    ("resnet50", 64),
+]
 SLIM = {"channels": 3, "classes": 10, "width": 8}
 
 
@@ -71,16 +78,16 @@ def test_preact_resnet18_has_its_published_size() -> None:
 
 def test_weights_of_one_wiring_are_refused_by_the_other() -> None:
     """Their shapes are the same, so they would load, and say something else."""
-    published, identity = PreActResNet18(**SLIM), PreActResNet18(**SLIM, identity=True)
+    published, identity = PreActResNet(**SLIM), PreActResNet(**SLIM, identity=True)
     with pytest.raises(ToolError, match="of network preact-resnet18-identity,"):
         published.load_state_dict(identity.state_dict())
     with pytest.raises(ToolError, match="of network preact-resnet18,"):
         identity.load_state_dict(published.state_dict())
-    identity.load_state_dict(PreActResNet18(**SLIM, identity=True).state_dict())
+    identity.load_state_dict(PreActResNet(**SLIM, identity=True).state_dict())
 
 
 def test_preact_resnet18_has_four_stages_of_two_blocks() -> None:
-    blocks = [m for m in PreActResNet18(3, 10).modules() if isinstance(m, PreActBlock)]
+    blocks = [m for m in PreActResNet(3, 10).modules() if isinstance(m, PreActBlock)]
     assert [b.conv2.out_channels for b in blocks] == [64, 64, 128, 128, 256, 256, 512, 512]
     assert [b.conv1.stride[0] for b in blocks] == [1, 1, 2, 1, 2, 1, 2, 1]
     assert [b.shortcut is not None for b in blocks] == [False, False, True, False, True, False, True, False]
@@ -127,8 +134,8 @@ def test_a_block_by_hand(narrow: int, wide: int, stride: int, identity: bool) ->
 
 @torch.no_grad()
 def test_nothing_is_normalised_or_activated_before_the_pooling() -> None:
-    network = stirred(PreActResNet18(**SLIM))
-    assert isinstance(network, PreActResNet18)
+    network = stirred(PreActResNet(**SLIM))
+    assert isinstance(network, PreActResNet)
     x = torch.randn(2, 3, 32, 32)
     inner = normed(network.bn1, torch.conv2d(x, network.conv1.weight, None, 1, 1)).clamp(min=0)
     for block in network.stages:

@@ -1,6 +1,7 @@
 """`labelsieve methods`: which there are, what each needs, costs and reached; of one, its settings and its authors' cells."""
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,20 +22,23 @@ def _listed(known: "dict[str, type[Method]]") -> Any:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for head in ("method", "networks", "takes", "views", "costs an epoch", "measured here"):
-        table.add_column(head, no_wrap=head == "method")
+    for head in ("method", "nets", "views", "sees of each sample", "last epoch here"):
+        table.add_column(head, no_wrap=head not in ("sees of each sample", "last epoch here"))
     for name, method in known.items():
-        takes = "pictures, vectors" if method.takes_vectors else "pictures"
-        views = "weak, strong" if method.varies else "weak"
-        table.add_row(name, str(method.networks), takes, views, method.costs, _measured(method))
-    table.caption = "Of each sample, all networks together. `labelsieve methods NAME` has a method's settings and its cells."
+        views = "strong" if method.varies else "weak"
+        costs = re.sub(r" views?( trained)? on|( trained)? on|(?<=looked) at", r"\1", method.costs)
+        vectors = "" if method.takes_vectors else "; no vectors"
+        table.add_row(name, str(method.networks), views, costs + vectors, _measured(method))
+    table.caption = (
+        "Seen in an epoch by all networks together: views trained on, views looked at. Where strong views are trained on, "
+        "weak ones are, too. `labelsieve methods NAME` has a method's settings and its cells, with the published numbers."
+    )
     table.caption_justify = "left"
     return table
 
 
 def _measured(method: "type[Method]") -> str:
-    reached = [f"{cell} {its.ours:g} %" for cell, its in method.cells.items() if its.ours is not None]
-    return ", ".join(reached) or "not run"
+    return "\n".join(f"{cell} {its.ours:g} %" for cell, its in method.cells.items() if its.ours is not None) or "not run"
 
 
 def _shown(method: "type[Method]") -> Any:

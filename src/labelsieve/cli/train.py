@@ -48,7 +48,9 @@ def train(
     ] = None,
     network: Annotated[
         str | None,
-        typer.Option(help="auto, small, small-wide, preact-resnet18(-identity), resnet18(-cifar), resnet50 or timm:NAME."),
+        typer.Option(
+            help="auto, small, small-wide, preact-resnet18(-identity), preact-resnet34, resnet18(-cifar), resnet50 or timm:NAME."
+        ),
     ] = None,
     pretrained: Annotated[
         str | None,

@@ -7,6 +7,7 @@ import gc
 import importlib.util
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -109,6 +110,8 @@ class FastEngine(PlainEngine):
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
         self._recorded: dict[tuple[object, ...], tuple[tuple[object, ...], Any]] = {}
         if self.device.type == "cuda":
+            # The compiler would advise to round float32 products: there is one, every network's last, on purpose (`nets.head`).
+            warnings.filterwarnings("ignore", "TensorFloat32 tensor cores for float32 matrix multiplication")
             torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
             torch.backends.cudnn.allow_tf32 = speed.precision != "float32"
 

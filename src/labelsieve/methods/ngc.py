@@ -6,6 +6,7 @@ full length: not run. Letters: v features, z their projection of unit length, p 
 soft labels that it gives, l the mixing share.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, floor
@@ -224,9 +225,10 @@ def spread_over(weights: Tensor, near: Tensor, known: Tensor, spread: float) -> 
     values = weights.flatten().to(known.dtype).repeat(2)
     total = torch.zeros(count, dtype=known.dtype, device=near.device).index_add_(0, both[0], values)
     root = torch.where(total > 0, total, 1.0).sqrt()
-    graph = torch.sparse_coo_tensor(
-        both, values / (root[both[0]] * root[both[1]]), (count, count), check_invariants=False
-    ).coalesce()
+    values = values / (root[both[0]] * root[both[1]])
+    with warnings.catch_warnings():  # torch 2.11 announces that it does not check what it is told not to check
+        warnings.filterwarnings("ignore", "Sparse invariant checks")
+        graph = torch.sparse_coo_tensor(both, values, (count, count), check_invariants=False).coalesce()
     wanted = known / known.sum(0).clamp_min(torch.finfo(known.dtype).tiny)
     solved = torch.zeros_like(wanted)
     rest = wanted.clone()

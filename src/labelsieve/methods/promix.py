@@ -163,7 +163,7 @@ class ProMix(Method):
             tensors["areas"] = torch.rand(steps, 2, HEADS, generator=generator)  # Beta(1, 1)
             tensors["masks"] = ranked_waves(steps * 2 * HEADS, generator).view(steps, 2, HEADS, SIDE, SIDE)
         views = {"weak": View(order, "weak"), "strong": View(order, "strong")}
-        fixed = (tuple(self.nets), self.priors, self.c)
+        fixed = (*self.nets, self.priors, self.c)
         return Phase("chosen", promix_step, tuple(self.nets), views, tensors, fixed, tables={"priors": self.priors})
 
     def weight_of_unchosen(self, epoch: int) -> float:
@@ -229,7 +229,8 @@ class Chosen(NamedTuple):
 
 
 def promix_step(
-    nets: Sequence[Net],
+    one: Net,
+    other: Net,
     priors: Tensor,
     c: ProMix.Config,
     weak: Tensor,
@@ -246,6 +247,7 @@ def promix_step(
     masks: Tensor | None = None,
 ) -> Terms:
     """One step of both networks on two views of B samples; `selected` (B, 2) are those that the losses chose."""
+    nets = (one, other)
     looks = [(both_heads(net, weak), both_heads(net, strong)) for net in nets]
     with torch.no_grad():
         found = chosen([seen[0] for seen, _ in looks], labels, selected.bool(), priors, c, guessing > 0)

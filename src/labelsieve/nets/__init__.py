@@ -9,7 +9,7 @@ from labelsieve.errors import UsageError, suggest
 from labelsieve.nets.adapter import WithHead, adapted
 from labelsieve.nets.mlp import Mlp
 from labelsieve.nets.own import REGISTERED, copies_of, lent, own_network
-from labelsieve.nets.preact import PreActResNet18
+from labelsieve.nets.preact import PreActResNet
 from labelsieve.nets.resnet import resnet18, resnet18_cifar, resnet50
 from labelsieve.nets.small import SmallNet
 from labelsieve.nets.zoo import PREFIX, check_model, zoo_network
@@ -19,8 +19,9 @@ __all__ = ["NETWORKS", "WithHead", "adapted", "build", "check_name", "copies_of"
 NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "small": lambda channels, classes: SmallNet(channels, classes),
     "small-wide": lambda channels, classes: SmallNet(channels, classes, width=48),
-    "preact-resnet18": lambda channels, classes: PreActResNet18(channels, classes),
-    "preact-resnet18-identity": lambda channels, classes: PreActResNet18(channels, classes, identity=True),
+    "preact-resnet18": lambda channels, classes: PreActResNet(channels, classes),
+    "preact-resnet18-identity": lambda channels, classes: PreActResNet(channels, classes, identity=True),
+    "preact-resnet34": lambda channels, classes: PreActResNet(channels, classes, depths=(3, 4, 6, 3)),
     "resnet18": resnet18,
     "resnet18-cifar": resnet18_cifar,
     "resnet50": resnet50,

@@ -1,10 +1,12 @@
-"""PreAct-ResNet-18 for 32 px pictures, as the published label-noise benchmarks use it: x -> (logits, v), D = 512.
+"""PreAct-ResNet-18 and -34 for 32 px pictures, as the published label-noise benchmarks use them: x -> (logits, v), D = 512.
 
-A 3x3 stem with BatchNorm and ReLU, four stages of two blocks (64-128-256-512, strides 1 2 2 2). A block normalises and
-activates first, and what its shortcut passes on is the activated input: through a bare 1x1 convolution where shapes change,
-as it is elsewhere. Nothing is normalised before the global pooling. 11,171,274 parameters for 3 channels and 10 classes.
+A 3x3 stem with BatchNorm and ReLU, four stages of two blocks, or of 3, 4, 6 and 3 (64-128-256-512, strides 1 2 2 2). A block
+normalises and activates first, and what its shortcut passes on is the activated input: through a bare 1x1 convolution where
+shapes change, as it is elsewhere. Nothing is normalised before the global pooling. With 3 channels and 10 classes the 18 has
+11,171,274 parameters.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -33,17 +35,21 @@ class PreActBlock(nn.Module):
         return self.conv2(torch.relu(self.bn2(self.conv1(active)))) + passed
 
 
-class PreActResNet18(nn.Module):
+class PreActResNet(nn.Module):
     """Weights of one wiring are none of the other, so they bear other names: `stages`, or `blocks` with `identity`."""
 
-    def __init__(self, channels: int, classes: int, width: int = 64, identity: bool = False) -> None:
+    def __init__(
+        self, channels: int, classes: int, width: int = 64, identity: bool = False, depths: Sequence[int] = (2, 2, 2, 2)
+    ) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels, width, 3, 1, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         blocks: list[nn.Module] = []
         narrow = width
-        for wide, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
-            blocks += [PreActBlock(narrow, wide, stride, identity), PreActBlock(wide, wide, 1, identity)]
+        for stage, depth in enumerate(depths):
+            wide = width * 2**stage
+            blocks.append(PreActBlock(narrow, wide, 2 if stage else 1, identity))
+            blocks += [PreActBlock(wide, wide, 1, identity) for _ in range(depth - 1)]
             narrow = wide
         self.body = "blocks" if identity else "stages"
         self.add_module(self.body, nn.Sequential(*blocks))
