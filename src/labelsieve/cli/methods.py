@@ -19,6 +19,7 @@ def methods(name: Annotated[str | None, typer.Argument(help="Show this method's 
 
 
 def _listed(known: "dict[str, type[Method]]") -> Any:
+    from rich.console import Group
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -29,12 +30,11 @@ def _listed(known: "dict[str, type[Method]]") -> Any:
         costs = re.sub(r" views?( trained)? on|( trained)? on|(?<=looked) at", r"\1", method.costs)
         vectors = "" if method.takes_vectors else "; no vectors"
         table.add_row(name, str(method.networks), views, costs + vectors, _measured(method))
-    table.caption = (
+    words = (
         "Seen in an epoch by all networks together: views trained on, views looked at. Where strong views are trained on, "
         "weak ones are, too. `labelsieve methods NAME` has a method's settings and its cells, with the published numbers."
     )
-    table.caption_justify = "left"
-    return table
+    return Group(table, "", words)
 
 
 def _measured(method: "type[Method]") -> str:
