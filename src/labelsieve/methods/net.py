@@ -62,8 +62,9 @@ class Twin(Eye):
     def follow(self, net: "Net", keep: Tensor) -> None:
         """weights <- keep * own + (1 - keep) * the net's; `keep` is a tensor (), so it may change every step. Statistics of
         BatchNorm are the twin's own, from the batches it sees in train mode."""
-        mine = [*self.network.parameters(), *self.heads.parameters()]
-        way = torch._foreach_sub([*net.network.parameters(), *net.heads.parameters()], mine)  # on a GPU one kernel, not dozens
+        mine: list[Tensor] = [*self.network.parameters(), *self.heads.parameters()]
+        its: list[Tensor] = [*net.network.parameters(), *net.heads.parameters()]
+        way = list(torch._foreach_sub(its, mine))  # on a GPU one kernel, not dozens
         torch._foreach_mul_(way, 1 - keep)
         torch._foreach_add_(mine, way)
 
