@@ -22,9 +22,8 @@ from labelsieve.methods.epochs import FINAL, learn
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.small_loss import MixtureCleaner
 from labelsieve.results.tail import tail
-from labelsieve.terminal.console import console
+from labelsieve.terminal.console import check_new, console
 from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.new_file import check_new
 from labelsieve.terminal.training import opened
 from labelsieve.train.run import Run
 from studies.known import check_every_row, held_pictures

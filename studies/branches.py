@@ -25,13 +25,12 @@ from labelsieve.config.schema import Config
 from labelsieve.config.validate import unheeded
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.parts.names import MIXTURES, PROTOTYPES
+from labelsieve.reproduce.tasks import held
 from labelsieve.results.tail import number
 from labelsieve.runs import atomic
 from labelsieve.runs.checkpoint import Checkpoint
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.held import held
-from labelsieve.terminal.console import console
-from labelsieve.terminal.durations import parse_duration
+from labelsieve.terminal.console import console, parse_duration
 from labelsieve.terminal.ending import as_command
 from labelsieve.terminal.progress import show_epochs
 from labelsieve.terminal.training import opened

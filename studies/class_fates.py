@@ -24,9 +24,8 @@ from labelsieve.results.answers import read_answers
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.terminal.console import console
+from labelsieve.terminal.console import check_new, console
 from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.new_file import check_new
 from studies.known import known_losses
 from studies.ranking import ranks
 

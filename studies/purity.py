@@ -22,9 +22,8 @@ from labelsieve.issues.delimited import as_csv
 from labelsieve.methods.parts.diagnostics import auc
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
-from labelsieve.terminal.console import console
+from labelsieve.terminal.console import check_new, console
 from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.new_file import check_new
 from studies.known import known_losses
 from studies.ranking import count_of, head
 

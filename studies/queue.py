@@ -15,10 +15,10 @@ import typer
 
 from labelsieve import run_files
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.reproduce.tasks import held
 from labelsieve.runs import atomic
+from labelsieve.runs.environment import source_facts
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.held import held
-from labelsieve.runs.source_commit import source_facts
 from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from labelsieve.cli.figures_file import write_json
+from labelsieve.cli.bench import write_json
 from labelsieve.cli.picture_options import Settings
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
@@ -28,9 +28,8 @@ from labelsieve.issues.policy import verdicts
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import based_on
-from labelsieve.terminal.console import console
+from labelsieve.terminal.console import check_new, console
 from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.new_file import check_new
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.start import start

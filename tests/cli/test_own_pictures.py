@@ -275,7 +275,7 @@ def test_predict_is_what_the_model_says_in_training_form(tmp_path: Path, shell: 
 
     from labelsieve.predict.model import load_model
     from labelsieve.runs.folder import RunFolder
-    from labelsieve.runs.own import open_rows
+    from labelsieve.runs.rows import open_rows
 
     found = open_rows(RunFolder.open(trained).read_config()).collection
     probabilities = load_model(trained, torch.device("cpu")).probabilities(found.train.images[:1])

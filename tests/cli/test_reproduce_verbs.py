@@ -14,8 +14,8 @@ import pytest
 from cli.conftest import TINY, Shell
 from labelsieve.cli import planning
 from labelsieve.data.npz import read_npz
-from labelsieve.reproduce import paper, speed
-from labelsieve.reproduce.speed import H200
+from labelsieve.reproduce import paper, plan
+from labelsieve.reproduce.plan import H200
 from labelsieve.train.loop import Progress, each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.stop import Stopper
@@ -91,7 +91,7 @@ def test_a_budget_is_kept_for_cells_whose_data_were_named(tmp_path: Path, shell:
 def test_a_planned_sweep_goes_on_as_planned_and_says_what_is_not_in_it(
     tmp_path: Path, shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(speed.SIDES, "arrays", (8, 4))
+    monkeypatch.setitem(plan.SIDES, "arrays", (8, 4))
     fast = replace(H200, network="small", side=8, samples=48, labelled=24)
     monkeypatch.setattr(planning, "speeds_for", lambda asked, tasks: [fast])
     command = ("reproduce", "tiny", "--out", tmp_path / "sweep", "--data", source)

@@ -2,12 +2,11 @@
 
 import pytest
 
-from labelsieve.config.fitting import batch_for, eval_batch_for, fitted, network_for
+from labelsieve.config.fitting import batch_for, choose_network, eval_batch_for, fitted, network_for
 from labelsieve.config.method_settings import settings_for
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config, from_yaml, override, to_yaml
 from labelsieve.nets import NETWORKS
-from labelsieve.nets.choice import choose_network
 
 
 @pytest.mark.parametrize(

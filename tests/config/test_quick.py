@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.config.quick import DECIDED, quick_settings, quick_words
+from labelsieve.config.fitting import DECIDED, quick_settings, quick_words
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import override
 from labelsieve.errors import UsageError

@@ -18,7 +18,7 @@ from labelsieve.methods.contract import Facts, Phase, Verdict
 from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.net import Net, scale
 from labelsieve.methods.registry import METHODS
-from labelsieve.nets.mlp import Mlp
+from labelsieve.nets.small import Mlp
 
 EVERY = sorted(METHODS)
 EPOCHS = 4

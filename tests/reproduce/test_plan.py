@@ -9,10 +9,11 @@ import pytest
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.cells import Job
 from labelsieve.reproduce.paper import TABLES
-from labelsieve.reproduce.plan import MARGIN, fit
-from labelsieve.reproduce.speed import (
+from labelsieve.reproduce.plan import (
     H200,
+    MARGIN,
     Speed,
+    fit,
     from_bench,
     labelled_share,
     measured_here,

@@ -16,8 +16,7 @@ from labelsieve import run_files
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce import warm_ups
 from labelsieve.reproduce.sweep import check, open_sweep, read_sweep, work
-from labelsieve.reproduce.tasks import Settings
-from labelsieve.runs.held import held
+from labelsieve.reproduce.tasks import Settings, held
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import start
 from labelsieve.version import __version__

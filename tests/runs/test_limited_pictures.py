@@ -10,7 +10,7 @@ from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.sources import limited, open_own
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.runs.own import open_rows
+from labelsieve.runs.rows import open_rows
 
 
 @pytest.fixture

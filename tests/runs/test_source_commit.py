@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.runs import environment, source_commit
-from labelsieve.runs.source_commit import in_words, source_facts
+from labelsieve.runs import environment
+from labelsieve.runs.environment import in_words, source_facts
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import start
 from runs.tiny import contents, tiny_config, to_the_end
@@ -19,7 +19,7 @@ ONE, TWO = "1" * 40, "a2" * 20
 
 @pytest.fixture
 def without_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_commit.shutil, "which", lambda name: None)
+    monkeypatch.setattr(environment.shutil, "which", lambda name: None)
 
 
 def checkout(root: Path, name: str = "labelsieve") -> Path:

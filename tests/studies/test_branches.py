@@ -13,9 +13,9 @@ import typer
 
 from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.reproduce.tasks import held
 from labelsieve.runs import checkpoint
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.held import held
 from runs.tiny import whole
 from studies import branches
 from studies.branches import StopAt, main, measures

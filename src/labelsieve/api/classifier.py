@@ -22,10 +22,8 @@ from torch import nn
 
 from labelsieve.api.issue_table import IssueTable, identities
 from labelsieve.api.labels import BadInput, check_present, plain, plain_labels, warn_of_order
-from labelsieve.api.looking import seen_through
-from labelsieve.api.named_files import LOAD_PICTURES, check_no_names
-from labelsieve.api.samples import form_of, rows_of
-from labelsieve.api.stacked import stacked
+from labelsieve.api.looking import LOAD_PICTURES, check_no_names, seen_through
+from labelsieve.api.samples import form_of, rows_of, stacked
 from labelsieve.config.presets import Settings, own, vectors
 from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at
 from labelsieve.config.validate import cleaner_of, unheeded, validate

@@ -12,20 +12,44 @@ import torch
 from numpy.typing import NDArray
 
 from labelsieve.api.labels import BadInput, plain
-from labelsieve.api.samples import form_of
-from labelsieve.api.stacked import stacked
+from labelsieve.api.samples import form_of, stacked
 from labelsieve.backbones.backbone import backbone_for, plain_name
 from labelsieve.backbones.embedding import Embedder, placed
 from labelsieve.backbones.hub import own_weights
 from labelsieve.backbones.pictures import ArrayPictures, FilePictures, LoosePictures, Pictures
 from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.data.pictures.decode import SUFFIXES
 from labelsieve.data.pictures.origins import Files
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.runs.eyes import at_hand
 from labelsieve.terminal.console import console
 
+LOAD_PICTURES = (
+    "names of files are read by the command `labelsieve train`, from a folder with one for each class or a table of paths and "
+    "labels; here, give the pictures themselves, all of one size: "
+    'np.stack([np.asarray(Image.open(path).convert("RGB").resize((64, 64))) for path in paths])'
+)
+MAKE_VECTORS = (
+    "names of files are not read here; give the vectors (N, D) that a network makes of the pictures, or let "
+    "`labelsieve train` read the files and learn from them"
+)
 NAMED = 3  # pictures that cannot be read, of which each is named
+
+
+def check_no_names(samples: Any, name: str, remedy: str) -> None:
+    """`BadInput` where samples are paths: one, a row of them, or a table's only column."""
+    found, depth = samples, 0
+    while not isinstance(found, (str, PathLike)):
+        try:
+            found, depth = getattr(found, "iloc", found)[0], depth + 1
+        except (TypeError, LookupError, ValueError, NotImplementedError):  # nothing in it, or no such thing as a first one
+            return
+        if depth > 2:
+            return
+    # Text in a column of a table may as well be a feature that was not encoded, of which scikit-learn tells.
+    if depth < 2 or isinstance(found, PathLike) or Path(found).suffix.lower() in SUFFIXES:
+        raise BadInput(f"{name} holds text ({str(found)[:80]!r}); {remedy}")
 
 
 @dataclass(frozen=True)

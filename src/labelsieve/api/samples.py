@@ -1,4 +1,4 @@
-"""Turns arrays, pictures or vectors as scikit-learn's users hold them, into a run's rows and batches to predict on."""
+"""Turns samples as scikit-learn users hold them (arrays, lists of pictures, vectors) into rows and batches."""
 
 import warnings
 from collections.abc import Sequence
@@ -9,14 +9,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
-from labelsieve.api.labels import BadInput
+from labelsieve.api.labels import BadInput, plain
 from labelsieve.data.embeddings import vectors
 from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData, channel_statistics, vector_statistics
 from labelsieve.data.pictures.depth import white_for
 from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, is_wide, white_of
 from labelsieve.errors import ToolError
 from labelsieve.runs.rows import Rows
+
+AS_THEY_ARE = ("1", "L", "RGB", "RGBA", "I;16", "I", "F")  # modes of Pillow's whose numbers are brightness; a palette's are not
 
 
 @dataclass(frozen=True)
@@ -93,3 +96,43 @@ def rows_of(images: Tensor, codes: NDArray[np.int64], names: Sequence[str], ids:
     data = NoisyData(images, torch.from_numpy(codes), tuple(ids), tuple(names))
     mean, std = vector_statistics(images) if images.ndim == 2 else channel_statistics(images)
     return Rows(data, None, None, Collection(MEMORY, data, None, None, mean, std, mirror and images.ndim == 4), None)
+
+
+def stacked(samples: Any, name: str) -> Any:
+    """One array of a list, tuple or series of pictures, arrays or tensors, all of one shape; anything else stays as it is."""
+    if isinstance(samples, (Dataset, DataLoader)):
+        raise BadInput(
+            f"{name} is a {type(samples).__name__}; give samples and labels apart, of a data set of pairs: "
+            "X = np.stack([np.asarray(x) for x, _ in data]), y = [int(label) for _, label in data]"
+        )
+    samples = plain(samples)
+    if not _is_row(samples) or len(samples) == 0:
+        return samples
+    rows = list(samples)
+    if not (_is_picture(rows[0]) or len(getattr(rows[0], "shape", ()))):
+        return samples
+    arrays = [_pixels(row) for row in rows]
+    odd = next((number for number, array in enumerate(arrays) if array.shape != arrays[0].shape), None)
+    if odd is not None:
+        raise BadInput(
+            f"{name}: sample {odd} has the shape {arrays[odd].shape}, sample 0 {arrays[0].shape}; make all alike, pictures by "
+            'picture.convert("RGB").resize((64, 64))'
+        )
+    return np.stack(arrays)
+
+
+def _is_row(samples: Any) -> bool:
+    """Something with one axis of objects, and no axes of its own."""
+    if hasattr(samples, "shape"):
+        return len(samples.shape) == 1 and getattr(samples.dtype, "kind", "") == "O"
+    return isinstance(samples, Sequence) and not isinstance(samples, str)
+
+
+def _is_picture(sample: Any) -> bool:
+    return hasattr(sample, "convert") and hasattr(sample, "getbands")
+
+
+def _pixels(sample: Any) -> NDArray[Any]:
+    if _is_picture(sample) and sample.mode not in AS_THEY_ARE:
+        sample = sample.convert("RGB")
+    return np.asarray(plain(sample))

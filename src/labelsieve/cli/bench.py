@@ -1,5 +1,6 @@
-"""`labelsieve bench`: the speed of this machine, and how near an epoch comes to the network's own limit."""
+"""`labelsieve bench`: how fast this machine trains, and how near an epoch comes to the network's own limit."""
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelsieve.cli.figures_file import write_json
 from labelsieve.cli.picture_options import Settings
-from labelsieve.terminal.new_file import check_new
+from labelsieve.terminal.console import check_new
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from labelsieve.benchmark.large import Profile
     from labelsieve.benchmark.speed import Bench
     from labelsieve.config.schema import Config
+
+
+def write_json(path: Path | None, facts: dict[str, Any]) -> None:
+    """The figures, where a file is named for them."""
+    from labelsieve.runs import atomic
+
+    if path is not None:
+        atomic.write_text(path, json.dumps(facts, indent=1) + "\n")
 
 
 def bench(
@@ -44,10 +52,10 @@ def bench(
     from labelsieve.benchmark.any_method import measure_method
     from labelsieve.benchmark.speed import made_rows, measure
     from labelsieve.config.fitting import fitted
+    from labelsieve.config.method_settings import cell_settings
     from labelsieve.config.presets import cifar10_sym
     from labelsieve.config.resolve import parse_settings
     from labelsieve.config.schema import Config, override
-    from labelsieve.config.sections import cell_settings
     from labelsieve.config.validate import cleaner_of, validate, validate_for
     from labelsieve.engine.device import choose_device
     from labelsieve.methods.dividemix import DivideMix

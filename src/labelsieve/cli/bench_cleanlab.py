@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from labelsieve.cli.figures_file import write_json
+from labelsieve.cli.bench import write_json
 from labelsieve.cli.picture_options import Settings
-from labelsieve.terminal.new_file import check_new
+from labelsieve.terminal.console import check_new
 
 
 def bench_cleanlab(

@@ -23,11 +23,9 @@ def compare(
     """Compare runs: final numbers, differences with a paired bootstrap interval, and the settings that differ."""
     from labelsieve.cli.report import refuse_other_files
     from labelsieve.reproduce.compare import compare_runs, differing_settings
-    from labelsieve.reproduce.compare_page import compare_page
-    from labelsieve.reproduce.compare_table import compare_csv
+    from labelsieve.reproduce.compare_page import compare_csv, compare_page
     from labelsieve.runs import atomic
-    from labelsieve.terminal.console import console
-    from labelsieve.terminal.new_file import check_new
+    from labelsieve.terminal.console import check_new, console
 
     as_table = out is not None and out.suffix.lower() == ".csv"
     if as_table:

@@ -61,7 +61,7 @@ def say_decisions(run: Path) -> None:
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.rounds import round_of, rounds
     from labelsieve.terminal.console import console
-    from labelsieve.terminal.rounds import say_rounds
+    from labelsieve.terminal.training import say_rounds
 
     folder = RunFolder.open(run)
     log = DecisionLog(run)

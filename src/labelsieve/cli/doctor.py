@@ -7,8 +7,7 @@ def doctor() -> None:
     from rich.table import Table
 
     from labelsieve.engine.device import choose_device, usable_cores
-    from labelsieve.runs.environment import EXTRAS, describe, environment, installed
-    from labelsieve.runs.source_commit import in_words
+    from labelsieve.runs.environment import EXTRAS, describe, environment, in_words, installed
     from labelsieve.terminal.console import console
 
     device = choose_device("auto")

@@ -10,9 +10,9 @@ from labelsieve.config.schema import Config, to_yaml
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.websets import WEBSETS
 from labelsieve.data.web_inspection import web_inspection
+from labelsieve.runs.checks import check_names, check_place
 from labelsieve.runs.findings import things_of
-from labelsieve.runs.own import Watch, check_names, check_place
-from labelsieve.runs.rows import rows_for
+from labelsieve.runs.rows import Watch, rows_for
 from labelsieve.terminal.console import console
 from labelsieve.terminal.looking import Looking
 from labelsieve.terminal.training import made_wrong

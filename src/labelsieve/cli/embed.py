@@ -30,9 +30,8 @@ def embed(
     from labelsieve.errors import UsageError
     from labelsieve.runs.embed import embed_data
     from labelsieve.runs.features import FROZEN
-    from labelsieve.terminal.console import console
+    from labelsieve.terminal.console import check_new, console
     from labelsieve.terminal.looking import Looking
-    from labelsieve.terminal.new_file import check_new
 
     if out.suffix.lower() != ".npz":
         raise UsageError(f"--out {out}: features are written as .npz; end the name so")

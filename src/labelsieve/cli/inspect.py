@@ -9,11 +9,11 @@ import typer
 from labelsieve.cli.picture_options import Said, reads_data
 
 if TYPE_CHECKING:
+    from labelsieve.config.fitting import Choice
     from labelsieve.config.presets import Settings
     from labelsieve.data.inspection import Inspection
     from labelsieve.data.pictures.options import PictureOptions
     from labelsieve.data.web_inspection import WebInspection
-    from labelsieve.nets.choice import Choice
 
 
 @reads_data("image_column", "label_column", "id_column", "root", "classes", "size", "encoding", "second_test")
@@ -40,21 +40,20 @@ def inspect(
 
     from rich.console import Console
 
-    from labelsieve.config.fitting import batch_for
-    from labelsieve.config.heeded import check_heeded
+    from labelsieve.config.fitting import Choice, batch_for
     from labelsieve.config.presets import LITTLE_MIXING
     from labelsieve.config.resolve import refuse_run
     from labelsieve.config.schema import Config, override
+    from labelsieve.config.validate import check_heeded
     from labelsieve.data.inspection import inspection, known_source
     from labelsieve.data.pictures.options import picture_options
     from labelsieve.data.pictures.websets import WEBSETS
     from labelsieve.data.sources import source_at
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError
-    from labelsieve.nets.choice import Choice
     from labelsieve.runs.eyes import eyes_for
     from labelsieve.runs.features import FROZEN
-    from labelsieve.runs.own import sized_for
+    from labelsieve.runs.rows import sized_for
     from labelsieve.terminal.console import console
     from labelsieve.terminal.looking import Looking
 
@@ -102,9 +101,8 @@ def say(found: "Inspection | WebInspection") -> None:
 
 def would_train(path: "Path | str", found: "Inspection", noise: str | None, cuda: bool) -> "tuple[Choice, int, Settings]":
     """Network, batch and mixing: of a known set (its name) by its preset, of one's own data by their size and number."""
-    from labelsieve.config.fitting import batch_for, mixing_for, network_for
+    from labelsieve.config.fitting import Choice, batch_for, mixing_for, network_for
     from labelsieve.config.resolve import resolve
-    from labelsieve.nets.choice import Choice
 
     if isinstance(path, str):
         settled = resolve(path, options={"data.noise": noise})

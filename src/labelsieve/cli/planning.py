@@ -13,12 +13,10 @@ from labelsieve.data.sources import source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Cell, Job, Table, chosen
-from labelsieve.reproduce.plan import fit
-from labelsieve.reproduce.speed import H200, TINY, Speed, from_bench, from_runs, measured_here, network_of, phases, total
+from labelsieve.reproduce.plan import H200, TINY, Speed, fit, from_bench, from_runs, measured_here, network_of, phases, total
 from labelsieve.reproduce.sweep import read_sweep, refuse_other_sweep
 from labelsieve.reproduce.tasks import NEEDS_PATH, Places, Settings, Task, lacks, tasks_for
-from labelsieve.terminal.console import console
-from labelsieve.terminal.durations import parse_duration, say_duration
+from labelsieve.terminal.console import console, parse_duration, say_duration
 
 DATA = {
     "cifar10": "CIFAR-10, python version: cifar-10-python.tar.gz, packed or unpacked; --data cifar10:PATH",

@@ -39,8 +39,7 @@ def rank(
     from labelsieve.issues.reading import can_write_parquet
     from labelsieve.results.by_probabilities import issues_by_probabilities
     from labelsieve.runs import atomic
-    from labelsieve.terminal.console import console
-    from labelsieve.terminal.new_file import check_new
+    from labelsieve.terminal.console import check_new, console
 
     suffix = out.suffix.lower()
     if suffix not in (".csv", ".parquet"):

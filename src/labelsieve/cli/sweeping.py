@@ -16,11 +16,9 @@ from labelsieve.reproduce.figure_files import folders_in
 from labelsieve.reproduce.results import CellResult, Final, final, result
 from labelsieve.reproduce.sweep import Report, Sweep, check, open_sweep, work
 from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
-from labelsieve.reproduce.tasks import Task, refuse_other_settings, tasks_for
+from labelsieve.reproduce.tasks import Task, held, refuse_other_settings, tasks_for
 from labelsieve.runs.findings import read_record
-from labelsieve.runs.held import held
-from labelsieve.terminal.console import console
-from labelsieve.terminal.durations import parse_duration
+from labelsieve.terminal.console import console, parse_duration
 from labelsieve.terminal.ending import interruptible, stopped_at_once
 from labelsieve.terminal.looking import Looking
 from labelsieve.terminal.progress import show_epochs

@@ -114,8 +114,7 @@ def train(
     from labelsieve.config.validate import unheeded
     from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
-    from labelsieve.terminal.console import console
-    from labelsieve.terminal.durations import parse_duration
+    from labelsieve.terminal.console import console, parse_duration
     from labelsieve.terminal.training import opened, show_training
 
     if method_file is not None:

@@ -1,16 +1,19 @@
-"""What is left open in a configuration is settled by the data: settings and rows in, whole settings and the reasons out."""
+"""Settings that follow from the data: network, batches and mixing by size, and --quick's few epochs."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from labelsieve.config.lengths import all_warm_up
 from labelsieve.config.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXING, Settings
-from labelsieve.config.quick import quick_settings, quick_words
 from labelsieve.config.schema import Config, override, value_at
 from labelsieve.data.augment.views import SHIFTED_FROM
+from labelsieve.errors import UsageError
 from labelsieve.methods.registry import method_named
-from labelsieve.nets.choice import Choice, choose_network
 
+TINY, SMALL, LARGE = 16, 64, 160  # sides in pixels
+MANY, VERY_MANY = 20_000, 100_000  # samples
 LARGEST, SMALLEST = 128, 8
 STEPS_OF_VECTORS = 12  # likewise of vectors: there a step costs little, and more of them memorise
 STEPS = 50  # batches that an epoch should have at least: with 16 of 128, six epochs on 2,000 garments learnt half as much
@@ -20,6 +23,48 @@ LITTLE_WORDS = {  # what it is, and how to have it as published
     "views.policy": ("weak views", "--set views.policy=auto"),
 }
 EVAL_VALUES = 512 * 64 * 64  # pixels a channel that are looked at in one go
+PLAIN = 10  # epochs
+ENOUGH = 1000  # steps
+LATE_LR = 0.02  # of the prototypes: they learn once, at the end
+LATE_STEPS = 300
+WARMUP, MIXED = 3, 6  # epochs, of sets too small for that
+DECIDED = (
+    "training.epochs",
+    "training.warmup",
+    "training.lr_drop",
+    "training.lr_drop_factor",
+    "cleaning.prototype_lr",
+    "cleaning.prototype_warmup",
+    "cleaning.passes",
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    name: str
+    why: str
+
+
+def choose_network(size: int, samples: int, cuda: bool) -> Choice:
+    """The network that `--network auto` stands for. `size` is a picture's shorter side.
+
+    On a CPU: up to 64 px `small`, from 20,000 samples on `small-wide`; above 64 px `resnet18`.
+    On CUDA: under 16 px `small-wide`, under 64 px `preact-resnet18`, from 64 px on `resnet18`, and `resnet50` for pictures
+    of 160 px and more when there are at least 100,000 of them.
+    """
+    if cuda:
+        if size < TINY:
+            return Choice("small-wide", f"pictures under {TINY} px on a GPU")
+        if size < SMALL:
+            return Choice("preact-resnet18", f"pictures of {TINY} to {SMALL - 1} px on a GPU")
+        if size >= LARGE and samples >= VERY_MANY:
+            return Choice("resnet50", f"at least {VERY_MANY:,} pictures of {LARGE} px or more on a GPU")
+        return Choice("resnet18", f"pictures of {SMALL} px or more on a GPU")
+    if size > SMALL:
+        return Choice("resnet18", f"pictures above {SMALL} px")
+    if samples >= MANY:
+        return Choice("small-wide", f"pictures up to {SMALL} px, at least {MANY:,} of them, on a CPU")
+    return Choice("small", f"pictures up to {SMALL} px, under {MANY:,} of them, on a CPU")
 
 
 def network_for(shape: Sequence[int], samples: int, cuda: bool) -> Choice:
@@ -107,3 +152,39 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
 def has_mixed_epochs(config: Config) -> bool:
     """May there be any? A quick run on many samples has none, and nothing needs to be said of how they would be."""
     return config.training.epochs is None or config.training.epochs > config.training.warmup
+
+
+def quick_settings(samples: int, warmup_batch: int, batch: int) -> dict[str, Any]:
+    """Settings by key for the fewest epochs that rank labels well.
+
+    Networks that have made enough plain steps, the last of them at a small learning rate, rank labels well as they are, together
+    with prototypes learnt on their features; mixed epochs would take long to get ahead again. On a small set ten epochs are few
+    steps: there mixed epochs are what teaches the networks, and cost seconds. studies/LOG.md has the figures.
+    """
+    if PLAIN * math.ceil(samples / warmup_batch) < ENOUGH:
+        # Too short for the learning rate to drop.
+        lengths = {"training.warmup": WARMUP, "training.epochs": WARMUP + MIXED, "training.lr_drop": 1.0}
+        return lengths | {"cleaning.prototype_warmup": 0.0}
+    drop = 10.0  # the prototypes' rate drops with the networks'
+    return {
+        "training.warmup": PLAIN,
+        "training.epochs": PLAIN,
+        "training.lr_drop": 0.7,
+        "training.lr_drop_factor": drop,
+        "cleaning.prototype_lr": LATE_LR * drop,
+        "cleaning.passes": math.ceil(LATE_STEPS * batch / samples),
+    }
+
+
+def check_quick(told: Collection[str]) -> None:
+    """What `--quick` decides cannot be told as well, or one of both would be ignored in silence."""
+    twice = [key for key in DECIDED if key in told]
+    if twice:
+        raise UsageError(f'--quick decides "{twice[0]}": leave out that setting, or --quick (--set training.quick=false)')
+
+
+def quick_words(settings: dict[str, Any]) -> str:
+    plain = settings["training.warmup"]
+    mixed = settings["training.epochs"] - plain
+    rest = f"{mixed} mixed ones" if mixed else "no mixed ones"
+    return f"quick: {plain} plain epochs and {rest}, enough to rank labels; for a robust model train without --quick"

@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from labelsieve.config.fitting import mixed_as_published
-from labelsieve.config.heeded import check_heeded
+from labelsieve.config.fitting import check_quick, mixed_as_published
+from labelsieve.config.method_settings import cell_settings
 from labelsieve.config.moved import moved_to
 from labelsieve.config.presets import defaults_for, is_own, preset
-from labelsieve.config.quick import check_quick
 from labelsieve.config.schema import Config, full_key, override
-from labelsieve.config.sections import cell_settings
-from labelsieve.config.validate import cleaner_of, validate
+from labelsieve.config.validate import check_heeded, cleaner_of, validate
 from labelsieve.data.label_files import made_as
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.places import whole_path, whole_spec

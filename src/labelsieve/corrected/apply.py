@@ -24,9 +24,9 @@ from labelsieve.issues.policy import Decision, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
 from labelsieve.results.cautions import cautions
 from labelsieve.runs.atomic import take_back
+from labelsieve.runs.checks import lies_inside
 from labelsieve.runs.findings import Findings, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import lies_inside
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
 
 HARDLINK = "hardlink"

@@ -1,21 +1,59 @@
-"""Turns a file's rows of decisions into entries for the log, or lists every problem.
+"""Reads a table of decisions, and turns its rows into entries for the log, or lists every problem.
 
-What is already so is not said again, so that bringing in the same file twice changes nothing the second time.
+What is already so is not said again, so importing the same file twice changes nothing the second time.
 """
 
+import csv
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 
 from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, DROP, KEEP, LABELLING, RELABEL, UNSURE, Decision
-from labelsieve.decisions.signature import flaws
 from labelsieve.decisions.state import State
+from labelsieve.doors import Damage, lines, reading
 from labelsieve.errors import ToolError, suggest
+from labelsieve.texts import computed
 
+LONGEST = {"who": 80, "when": 64, "key": 128}  # characters
+MEANT = {"who": "the reviewer's name", "when": "the time", "key": "the key"}
 NAMED = 10  # problems that an error names
 NEAR = 20_000  # ids that are compared for a suggestion; more would take seconds
 ALSO = {"review": UNSURE}  # the word of issues.csv for what is in doubt
+
+
+def flaws(**signature: str) -> list[str]:
+    """What is wrong with `who`, `when` and `key`, a sentence each. `decisions --to csv` hands all three on as cells."""
+    return [f"{MEANT[name]} {flaw}" for name, text in signature.items() if (flaw := _flaw(text, LONGEST[name]))]
+
+
+def _flaw(text: str, longest: int) -> str:
+    if not text.strip():
+        return "is empty; give one"
+    if len(text) > longest:
+        return f"has {len(text):,} characters; use {longest} at most"
+    if not text.isprintable():
+        return "must be printable text on one line"
+    if computed(text.strip()):
+        return "must not begin with =, +, - or @, as formulas do; change it"
+    return ""
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """With the columns id and action at least; a cell that is missing at a row's end is empty.
+
+    Fields are parted by whichever of comma, semicolon and tab the first line has most of, as in a manifest.
+    """
+    with reading(path, "name a CSV of decisions in UTF-8, with the columns id, action and label"):
+        found = lines(path, follow=True)
+        first = next(found, "")
+        reader = csv.DictReader(chain((first,), found), restval="", delimiter=max(",;\t", key=first.count))
+        missing = [name for name in ("id", "action") if name not in (reader.fieldnames or ())]
+        if missing:
+            raise Damage(f'the column "{missing[0]}" is missing')
+        return list(reader)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from labelsieve.decisions.decision import LABELLING, Decision
-from labelsieve.decisions.incoming import Incoming, Sample, entries
+from labelsieve.decisions.incoming import Incoming, Sample, entries, read_rows
 from labelsieve.decisions.log import DecisionLog
-from labelsieve.decisions.rows import read_rows
 from labelsieve.decisions.state import State
 from labelsieve.doors import read_json, reading
 from labelsieve.errors import ToolError, UsageError, suggest

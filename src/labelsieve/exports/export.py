@@ -25,9 +25,9 @@ from labelsieve.exports.album import Album
 from labelsieve.exports.label_files import read_sheet
 from labelsieve.predict.model import Model, load_model, together
 from labelsieve.runs import atomic
+from labelsieve.runs.checks import check_place
 from labelsieve.runs.features import framed_samples
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import check_place
 from labelsieve.runs.rows import rows_for
 
 TOLERANCE = 1e-4

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from labelsieve.decisions.rows import read_rows
+from labelsieve.decisions.incoming import read_rows
 from labelsieve.errors import ToolError, suggest
 from labelsieve.issues.reading import Columns
 from labelsieve.issues.rules import ACTIONS, DROP, KEEP, RELABEL, REVIEW

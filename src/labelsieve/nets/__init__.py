@@ -6,12 +6,10 @@ import torch
 from torch import nn
 
 from labelsieve.errors import UsageError, suggest
-from labelsieve.nets.adapter import WithHead, adapted
-from labelsieve.nets.mlp import Mlp
-from labelsieve.nets.own import REGISTERED, copies_of, lent, own_network
+from labelsieve.nets.own import REGISTERED, WithHead, adapted, copies_of, lent, own_network
 from labelsieve.nets.preact import PreActResNet
 from labelsieve.nets.resnet import resnet18, resnet18_cifar, resnet50
-from labelsieve.nets.small import SmallNet
+from labelsieve.nets.small import Mlp, SmallNet
 from labelsieve.nets.zoo import PREFIX, check_model, zoo_network
 
 __all__ = ["NETWORKS", "WithHead", "adapted", "build", "check_name", "copies_of", "lent", "register"]

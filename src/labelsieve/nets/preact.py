@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from labelsieve.errors import ToolError
-from labelsieve.nets.head import head
+from labelsieve.nets.small import head
 
 
 class PreActBlock(nn.Module):

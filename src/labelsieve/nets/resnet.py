@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labelsieve.nets.head import head
+from labelsieve.nets.small import head
 
 
 class PlainBlock(nn.Module):

@@ -1,6 +1,7 @@
-"""Three convolutions for CPU: x -> (logits, v), D = 4 * width. Made for pictures of 8 to 64 px.
+"""Small networks for CPUs: `SmallNet` for pictures, `Mlp` for vectors; and `head`, the last layer of every network.
 
-It halves the picture only while that leaves at least 4 px a side, so an 8 px digit is pooled once and a 28 px garment twice.
+The last product is in full precision: losses are compared sample by sample, so it must not be rounded to eight bits where the
+rest of the network is.
 """
 
 import itertools
@@ -9,7 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from labelsieve.nets.head import head
+
+def head(classifier: nn.Linear, maps: Tensor) -> tuple[Tensor, Tensor]:
+    with torch.autocast(maps.device.type, enabled=False):
+        return classified(classifier, maps.float().mean((2, 3)))
+
+
+def classified(classifier: nn.Linear, v: Tensor) -> tuple[Tensor, Tensor]:
+    with torch.autocast(v.device.type, enabled=False):
+        v = v.float()
+        return classifier(v), v
 
 
 class SmallNet(nn.Module):
@@ -27,3 +37,17 @@ class SmallNet(nn.Module):
             if i < 2 and min(x.shape[2:]) >= 8:
                 x = F.max_pool2d(x, 2)
         return head(self.classifier, x)
+
+
+class Mlp(nn.Module):
+    """Linear, BatchNorm, ReLU, Linear. The first layer has no bias: BatchNorm brings one."""
+
+    def __init__(self, dimensions: int, classes: int, width: int = 256) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(dimensions, width, bias=False)
+        self.norm = nn.BatchNorm1d(width)
+        self.features = width
+        self.classifier = nn.Linear(width, classes)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return classified(self.classifier, torch.relu(self.norm(self.hidden(x))))

@@ -1,14 +1,16 @@
 """Measures a finished model's accuracy on labelled pictures of any kind of data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from labelsieve.backbones.embedding import Embedder
 from labelsieve.config.elsewhere import for_data, is_trained_on
-from labelsieve.config.heeded import check_heeded
 from labelsieve.config.schema import Config, override
+from labelsieve.config.validate import check_heeded
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.decoding import Plan, Progress, Read, decoded
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures
@@ -17,15 +19,31 @@ from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.sources import OWN, SOURCES, load_data, some_held, source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.methods.parts.diagnostics import accuracy_interval
-from labelsieve.predict.accuracy import accuracies
+from labelsieve.methods.parts.diagnostics import NAMES, accuracy, accuracy_interval, summed
 from labelsieve.predict.model import Model, load_model
 from labelsieve.runs.features import cache_of
 from labelsieve.runs.findings import things_of
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import measuring_pictures
+from labelsieve.runs.rows import measuring_pictures
 
+MANY = 20  # classes from which on the top 5 say something
 WHOLE = "the whole test set"
+
+
+def accuracies(logits: Sequence[Tensor], scores: Sequence[Tensor | None], labels: Tensor) -> dict[str, float]:
+    """Percent right by each network, by all together (`both`: the sum of logits), and the same for prototypes that have learnt.
+
+    Of many classes also how often the right one is among the five that are found likeliest.
+    """
+    result = {name: accuracy(each, labels) for name, each in zip(NAMES, logits)}
+    result["both"] = accuracy(summed(logits), labels)
+    if logits[0].shape[1] >= MANY:
+        result["both_top5"] = accuracy(summed(logits), labels, top=5)
+    learnt = [score for score in scores if score is not None]
+    if len(learnt) == len(logits):
+        result |= {f"prototypes_{name}": accuracy(each, labels) for name, each in zip(NAMES, learnt)}
+        result["prototypes"] = accuracy(summed(learnt), labels)
+    return result
 
 
 def evaluate_model(

@@ -22,8 +22,8 @@ from labelsieve.methods.parts.momentum import part
 from labelsieve.methods.parts.prototypes import Projector, scaled
 from labelsieve.methods.parts.streams import seeded
 from labelsieve.run_files import is_there
+from labelsieve.runs.checkpoint import read_tensors
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.tensor_files import read_tensors
 
 AGAIN = "resume or repeat the run"
 

@@ -1,9 +1,10 @@
-"""Writes compared runs as one HTML page: numbers, intervals, curves, and the settings that differ."""
+"""Writes compared runs: an HTML page with numbers, intervals, curves and settings that differ, or a CSV of all numbers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from labelsieve.issues.delimited import as_csv
 from labelsieve.report.line_chart import Curve, line_chart
 from labelsieve.report.page import Section, figure, page, paragraph, table
 from labelsieve.reproduce.compare import Compared, differing_settings
@@ -20,6 +21,11 @@ EXPLAINED = (
     "does), by the mixture of losses and by prototypes, mean of both networks."
 )
 RANKED = "By prototypes in runs that have them, else by the mixture of losses; mean of both networks. 0.5 is as chance does."
+AUCS = ("auc_loss", "auc_prototype")
+CSV_HEADER = (
+    *("run", "epochs", "done", "last", "mean_of_last", "mean_of_epochs", "best", "accuracy", "low", "high"),
+    *("difference", "difference_low", "difference_high", "only_first_right", "only_this_right", *AUCS),
+)
 
 
 def row_of(run: Compared) -> list[str]:
@@ -107,3 +113,23 @@ def _by_value(found: dict[str, list[str]], names: Sequence[str]) -> list[list[st
             rest = len(runs) > len(names) / 2
             rows.append([key, value, f"the other {len(runs)}" if rest else ", ".join(runs)])
     return rows
+
+
+def compare_csv(runs: Sequence[Compared]) -> str:
+    """`low` and `high` are ends of 95 % intervals; `difference` is to the first run, in points, and empty in its own row."""
+    settings = differing_settings(runs)
+    rows = [[*_row(run), *(values[place] for values in settings.values())] for place, run in enumerate(runs)]
+    return as_csv((*CSV_HEADER, *settings), rows)
+
+
+def _row(run: Compared) -> list[str]:
+    end, against = run.final, run.against
+    finals: tuple[float | None, ...] = (None,) * 4
+    if end is not None:
+        finals = (end.last, end.tail, None if end.tail is None else end.tail_epochs, end.best)
+    beside: tuple[float | None, ...] = (None,) * 5
+    if against is not None:
+        beside = (against.points, against.low, against.high, against.only_first, against.only_second)
+    numbers = (*finals, run.accuracy, *run.between, *beside, *(run.auc.get(name) for name in AUCS))
+    done = "true" if run.done else "false"
+    return [str(run.path), str(run.record.epochs_done), done, *("" if value is None else str(value) for value in numbers)]

@@ -1,20 +1,238 @@
-"""Plans what fits a time budget: which jobs, at which share of the paper's epochs, by measured speed."""
+"""Plans a sweep: what this machine trains in a second, how long each run takes, and what fits a budget."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
+from statistics import median
+from typing import Any
 
-from labelsieve.config.lengths import divides
+import torch
+
+from labelsieve import doors, run_files
+from labelsieve.benchmark.speed import Clock, epoch, made_rows, warm_up
+from labelsieve.config.fitting import network_for
+from labelsieve.config.lengths import divides, epochs_of
+from labelsieve.config.schema import override
+from labelsieve.doors import Damage, reading
+from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
+from labelsieve.methods.dividemix import Division
+from labelsieve.methods.parts.names import PROTOTYPES
 from labelsieve.reproduce.cells import Job
-from labelsieve.reproduce.speed import Speed, total
 from labelsieve.reproduce.tasks import Settings, Task
+from labelsieve.reproduce.warm_ups import warm_up_key
+from labelsieve.runs.findings import read_record
+from labelsieve.train.build import parts_for
 
+TINY = {"cifar10": (32, 10), "cifar100": (32, 100), "fashion-mnist": (28, 10), "digits": (8, 10)}  # pixels, classes
+SIDES = TINY | {"webvision": (224, 50), "clothing1m": (224, 14)}
+FIXED = ("gather evidence, both networks", "mixtures, both networks", "stage 1, both networks")
+LARGEST = 2**24  # bytes of a file of speeds
+TESTED = 10_000  # test pictures of the small sets
+LEAST_LABELLED = 0.35  # at 90 % noise the division took 28 to 53 % of the labels as clean (LOG.md)
 MARGIN = 1.1  # runs write files and are looked at as well
 LEAST = 0.1  # of the paper's epochs after the warm-up: below that no cleaner has begun to matter
-
 Make = Callable[[Sequence[Job], Settings], list[Task]]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of an epoch of both networks, as measured on `samples` pictures of `side` px with `labelled` of them clean."""
+
+    network: str
+    side: int
+    samples: int
+    labelled: int
+    warm_up_s: float
+    mixed_s: float
+    fixed_s: float  # of the mixed epoch: what does not grow with `labelled`
+    start_s: float  # before the first epoch
+    test_s: float  # of looking at all test pictures after every epoch; 0 where the others hold it
+    source: str  # in words
+
+    def fits(self, task: Task) -> bool:
+        return task.job.source in SIDES and self.network == network_of(task)
+
+    def warm_up(self, task: Task) -> float:
+        return self._tested(task) + self.warm_up_s * self._scale(task)
+
+    def mixed(self, task: Task) -> float:
+        grown = labelled_share(task) * _samples(task) / max(self.labelled, 1)
+        trained = (self.mixed_s - self.fixed_s) * grown * self._area(task)
+        return self._tested(task) + self.fixed_s * self._scale(task) + trained
+
+    def _tested(self, task: Task) -> float:
+        return self.test_s * min(task.config.data.test_limit or TESTED, TESTED) / TESTED
+
+    def _area(self, task: Task) -> float:
+        return (SIDES[task.job.source][0] / self.side) ** 2
+
+    def _scale(self, task: Task) -> float:
+        return _samples(task) / self.samples * self._area(task)
+
+
+H200 = Speed(
+    *("preact-resnet18", 32, 50_000, 25_000, 2.121, 4.268, 0.317 + 0.013 + 0.127, 26.0, 0.063),
+    source="one NVIDIA H200, as measured in RESULTS.md (`labelsieve bench`)",
+)
+
+
+def _samples(task: Task) -> int:
+    """That an epoch sees: all, or as many as it draws."""
+    training = task.config.training
+    return training.epoch_batches * training.batch if training.epoch_batches else _all_samples(task)
+
+
+def _all_samples(task: Task) -> int:
+    return min(task.config.data.limit or task.job.samples, task.job.samples)
+
+
+def _shape(source: str) -> tuple[int, int, int]:
+    side = SIDES[source][0]
+    return 1 if source in ("fashion-mnist", "digits") else 3, side, side
+
+
+def network_of(task: Task) -> str:
+    """That will run: the job's own, or as --set says; where that leaves it open, as `train` will choose."""
+    if task.config.network != "auto":
+        return task.config.network
+    return network_for(_shape(task.job.source), _all_samples(task), choose_device(task.config.device).type == "cuda").name
+
+
+def labelled_share(task: Task) -> float:
+    """About how many labels will count as clean: those that the noise leaves right, at least 35 % where odds are even."""
+    kind, _, rate = task.config.data.noise.partition(":")
+    try:
+        share = float(rate)
+    except ValueError:
+        return 0.6
+    classes = SIDES[task.job.source][1]
+    wrong = share * (1 - 1 / classes) if kind == "sym" else share / 2 if kind == "asym" else share
+    odds = task.config.cleaning.prototype_prior if task.config.cleaner in PROTOTYPES else 0.5
+    return max(1 - wrong, LEAST_LABELLED * min(1.0, 2 * odds))
+
+
+def phases(task: Task) -> tuple[int, int]:
+    """Epochs of warm-up and of mixed training."""
+    epochs = epochs_of(task.config)
+    warm = epochs if not divides(task.config) else min(task.config.training.warmup, epochs)
+    return warm, epochs - warm
+
+
+def seconds_of(task: Task, speed: Speed, shared: bool = False) -> float:
+    """Of a whole run; `shared`: its warm-up is taken over from a sibling."""
+    warm, mixed = phases(task)
+    if shared:
+        warm = max(0, warm - task.config.training.warmup)
+    return speed.start_s + warm * speed.warm_up(task) + mixed * speed.mixed(task)
+
+
+def total(tasks: Sequence[Task], speeds: Sequence[Speed]) -> tuple[dict[str, float | None], float]:
+    """Seconds by task (None: no measured speed fits), done ones 0, and their sum; siblings share one warm-up."""
+    seen: set[str] = set()
+    found: dict[str, float | None] = {}
+    for task in tasks:
+        speed = next((one for one in speeds if one.fits(task)), None)
+        if task.done or speed is None:
+            found[task.name] = 0.0 if task.done else None
+            continue
+        key = warm_up_key(task.config)
+        found[task.name] = seconds_of(task, speed, shared=key in seen)
+        seen.add(key)
+    return found, sum(value for value in found.values() if value is not None)
+
+
+def from_bench(path: Path) -> Speed:
+    """The speed in a file that `labelsieve bench --json` wrote, also with `--profile large`."""
+    with reading(path, f"write it with `labelsieve bench --json {path}`"):
+        facts = doors.read_json(path, LARGEST, follow=True)
+        if "together_ms" in facts:
+            return _from_profile(facts, path)
+        shape, parts = facts["shape"], facts["parts_s"]
+        network, side = str(shape["network"]), int(shape["picture"][-1])
+        warm = float(parts["warm-up epoch, both networks"])
+        fixed = sum(float(parts[name]) for name in FIXED)
+        counts = int(shape["samples"]), int(shape["labelled"])
+        times = warm, float(facts["epoch_s"]), fixed, float(facts["startup_s"])
+        tested = float(parts["test evaluation, both networks"]) * TESTED / max(counts[0] // 5, 1)
+        if not all(map(math.isfinite, (*times, tested))) or min(*counts, side) < 1:
+            raise Damage("no speed that can be")
+        return Speed(network, side, *counts, *times, tested, source=f"{facts['device']}, {path}")
+
+
+def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
+    """An epoch of 1000 batches of 32 for each network, from one step at 224 px and from how fast evidence is gathered.
+
+    A step of the warm-up trains 64 pictures where a mixed one trains 128 and looks at 192 more: it counts as half of one.
+    """
+    step, drawn = float(facts["together_ms"]) / 1000, 32_000
+    looking = 2 * drawn / float(facts["gathered_per_s"])
+    mixed = 2 * (drawn // 2 // 32) * step + looking
+    return Speed(
+        *(
+            str(facts["network"]),
+            224,
+            drawn,
+            drawn // 2,
+            2 * (drawn // 64) * step / 2,
+            mixed,
+            looking,
+            60.0,
+            looking * 5000 / drawn,
+        ),
+        source=f"{facts['device']}, {path} (one step, not an epoch)",
+    )
+
+
+def from_runs(tasks: Sequence[Task]) -> list[Speed]:
+    """What the sweep's own runs took so far, one for each network; runs that are half done tell as well."""
+    found: dict[str, Speed] = {}
+    for task in tasks:
+        if task.job.source not in SIDES or not task.folder.metrics.exists() or network_of(task) in found:
+            continue
+        record = read_record(task.folder)
+        timings = run_files.records(task.folder.timings)
+        warm = [line["seconds"] for line in timings if line["phase"] == "warm-up"]
+        mixed = [line["seconds"] for line in timings if line["phase"] in ("mixture", "prototypes")]
+        shares = [share for line in record.metrics for share in line.get("clean_share", ())]
+        if len(warm) < 2 or len(mixed) < 2:
+            continue
+        samples = _samples(task)
+        labelled = max(1, round(samples * sum(shares) / len(shares)))
+        side = SIDES[task.job.source][0]
+        times = median(warm), median(mixed), 0.1 * median(mixed), max(0.0, warm[0] - median(warm))
+        source = f"{record.environment.get('device', 'this machine')}, epochs of {task.folder.path}"
+        found[network_of(task)] = Speed(network_of(task), side, samples, labelled, *times, 0.0, source=source)
+    return list(found.values())
+
+
+def measured_here(task: Task, device: str | None) -> Speed:
+    """Time one warm-up epoch and one mixed epoch of this network on a few made pictures; on a CPU, on very few."""
+    side, classes = TINY[task.job.source]
+    shape = _shape(task.job.source)
+    method = task.config.method if divides(task.config) else "cpc"  # only mixed epochs tell all that is planned with
+    config = override(task.config, {"device": device or task.config.device, "network": network_of(task), "method": method})
+    batches, cpu = 8, choose_device(config.device).type == "cpu"
+    if cpu:
+        batch, batches = (min(config.training.batch, 32), 8) if config.network == "small" else (8, 2)
+        config = override(config, {"training.batch": batch, "training.warmup_batch": batch})
+    rows = made_rows(batches * config.training.batch, classes, shape)
+    samples, parts = len(rows.data), parts_for(config, rows)
+    clock = Clock(parts.engine.device)
+    division = Division(torch.ones(samples), torch.arange(samples) < samples // 2)
+    start = clock.once(lambda: warm_up(parts, slice(1)))
+    warm = clock.once(lambda: warm_up(parts))
+    if not cpu:
+        epoch(parts, division)  # the first one prepares its steps
+    mixed = clock.once(lambda: epoch(parts, division))
+    fixed = clock.once(lambda: [parts.engine.evidence(net) for net in parts.method.nets])
+    tested = fixed / samples * TESTED
+    words = f"this machine ({parts.engine.device}), measured just now on {samples:,} made pictures"
+    times = warm, mixed, fixed, max(0.0, start - warm / 2), tested
+    return Speed(config.network, side, samples, samples // 2, *times, source=words)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,11 @@ from typing import Any
 from labelsieve import run_files
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.reproduce.tasks import Settings, Task, lacks, refuse_other_settings
+from labelsieve.reproduce.tasks import Settings, Task, held, lacks, refuse_other_settings
 from labelsieve.reproduce.warm_ups import WarmUps
 from labelsieve.run_files import is_there
 from labelsieve.runs import atomic
-from labelsieve.runs.held import held
-from labelsieve.runs.own import Watch
-from labelsieve.runs.rows import rows_for
+from labelsieve.runs.rows import Watch, rows_for
 from labelsieve.train.loop import Progress
 from labelsieve.train.run import Run
 from labelsieve.train.start import resume, start

@@ -1,7 +1,9 @@
 """What a sweep has to do: for each job and seed its configuration, folder, command and state."""
 
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,11 @@ from labelsieve.config.lengths import divides, epochs_of
 from labelsieve.config.presets import OPEN_MIXING, preset
 from labelsieve.config.resolve import parse_settings, resolve
 from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at
+from labelsieve.doors import FLAGS
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.locks import hold
 from labelsieve.reproduce.cells import Job
+from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
 
 NEEDS_PATH = ("cifar10", "cifar100", "clothing1m", "webvision")
@@ -19,6 +24,8 @@ NEEDS_PATH = ("cifar10", "cifar100", "clothing1m", "webvision")
 ELSEWHERE = ("data.source", "device", "pretrained")
 # What a command may leave open for the data to settle, and how that is written.
 OPEN = {"network": "auto", "training.batch": 0, "training.warmup_batch": 0, "engine.eval_batch": 0, "pictures.size": None}
+
+
 OPEN |= OPEN_MIXING
 
 
@@ -149,3 +156,23 @@ def refuse_other_settings(task: Task) -> None:
             )
     if before.data.source.partition(":")[0] != task.config.data.source.partition(":")[0]:
         raise ToolError(f"{task.folder.path}: the run there has other data ({before.data.source}); move it away")
+
+
+@contextmanager
+def held(place: Path, wait: bool = False) -> Iterator[bool]:
+    """True inside where no other process holds the lock file `place`; the kernel lets go of it with the process, killed or not.
+
+    The file itself stays: removing it would let two processes hold two files of one name. On a file system that cannot
+    lock, it is always True.
+    """
+    with atomic.disk_errors(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | FLAGS, 0o644)
+    with ExitStack() as stack:
+        stack.callback(os.close, handle)
+        try:
+            stack.enter_context(hold(handle, place, wait=wait))
+        except BlockingIOError:
+            yield False
+            return
+        yield True

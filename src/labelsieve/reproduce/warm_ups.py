@@ -14,9 +14,8 @@ from pathlib import Path
 from labelsieve.config.schema import CleaningConfig, Config, OutputConfig, to_yaml
 from labelsieve.errors import ToolError
 from labelsieve.methods.registry import method_named
-from labelsieve.reproduce.tasks import Task
+from labelsieve.reproduce.tasks import Task, held
 from labelsieve.runs import checkpoint
-from labelsieve.runs.held import held
 from labelsieve.train.restore import start_from_state
 from labelsieve.train.run import Run, state_of
 

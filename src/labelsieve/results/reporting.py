@@ -18,11 +18,11 @@ from labelsieve.report.page import Suspect
 from labelsieve.report.run_facts import Corner, RunReport
 from labelsieve.results.cautions import cautions
 from labelsieve.runs.data_facts import known_files
+from labelsieve.runs.environment import in_words
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import rounds, table_of
 from labelsieve.runs.rows import Rows, rows_for
-from labelsieve.runs.source_commit import in_words
 
 PICTURES = 144  # on a page, about
 EACH = (6, 12)  # of a class: at least, at most

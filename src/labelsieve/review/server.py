@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
-from labelsieve.decisions.signature import flaws
+from labelsieve.decisions.incoming import flaws
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.review import answers
 from labelsieve.review.filters import Filter

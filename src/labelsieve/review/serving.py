@@ -10,7 +10,7 @@ from functools import partial
 
 import uvicorn
 
-from labelsieve.decisions.signature import flaws
+from labelsieve.decisions.incoming import flaws
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.review.connections import Connection, Connections
 from labelsieve.review.guard import LOOPBACK

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from safetensors.torch import save as as_bytes
 from torch import Tensor
 
@@ -22,10 +23,18 @@ from labelsieve.errors import ToolError
 from labelsieve.run_files import METRICS, NUMBER, WHOLE, check
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import refuse_other_folder
-from labelsieve.runs.tensor_files import read_tensors
 
 FILE_BYTES = 15 * 2**20
 MOMENTUM = re.compile(r"\w+\.((optimiser|judge\d?)\.)?momentum\.\d+")  # ours; networks of users may have parts called so
+FORMAT = 1
+STATE = "state.safetensors"
+
+
+def read_tensors(file: Path, top: Path | None = None) -> dict[str, Tensor]:
+    """By name. They are mapped and not copied, from the file that was opened and examined."""
+    with run_files.open_file(file, top) as opened:
+        again = Path(f"/proc/self/fd/{opened.fileno()}")  # the library opens files by their names only
+        return load_file(again if again.exists() else file)
 
 
 def slim(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -75,10 +84,6 @@ def _cut(tensors: Mapping[str, Tensor], limit: int) -> Iterator[tuple[str, Tenso
 
 def _bytes(group: Mapping[str, Tensor]) -> int:
     return sum(value.nbytes for value in group.values())
-
-
-FORMAT = 1
-STATE = "state.safetensors"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import numpy as np
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Held
 from labelsieve.runs import atomic
+from labelsieve.runs.checks import check_names
 from labelsieve.runs.features import backbone_of
-from labelsieve.runs.own import Watch, check_names, open_rows
+from labelsieve.runs.rows import Watch, open_rows
 
 SHOWN = 10  # pictures that cannot be read, of which each is named
 
@@ -44,7 +45,7 @@ def embed_data(config: Config, out: Path, watch: Watch) -> Embedded:
         arrays["paths"] = np.array(found.paths)
     if left:
         arrays["left_out"] = np.array([(one.id, one.path, one.reason) for one in left])
-    val = None if opened.opened is None or config.pictures.val is not None else opened.opened.val
+    val = None if config.pictures.val is not None else opened.val
     for split, held in (("test", found.test), ("val", val)):
         arrays |= _held(split, held, names)
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from labelsieve.terminal.console import console
-from labelsieve.terminal.durations import say_duration
+from labelsieve.terminal.console import console, say_duration
 
 if TYPE_CHECKING:
     from labelsieve.backbones.backbone import Backbone
     from labelsieve.data.pictures.decoding import Plan
-    from labelsieve.runs.own import Watch
-    from labelsieve.runs.rows import Rows
+    from labelsieve.runs.rows import Rows, Watch
 
 EVERY = 10.0  # seconds between two plain lines
 WORDS = {"looking": "looking at pictures", "decoding": "decoding pictures", "embedding": "computing features"}
@@ -65,7 +63,7 @@ class Looking:
     @contextmanager
     def shown(self) -> "Iterator[Watch]":
         from labelsieve.runs.features import Shown
-        from labelsieve.runs.own import Watch
+        from labelsieve.runs.rows import Watch
 
         watch = Watch(self.progress, self.tell, Shown(self.out.print, self.embed))
         if not self.out.is_terminal:

@@ -9,8 +9,7 @@ from rich.table import Table
 
 from labelsieve.issues.percent import rounded
 from labelsieve.results.tail import tail
-from labelsieve.terminal.console import console
-from labelsieve.terminal.durations import say_duration
+from labelsieve.terminal.console import console, say_duration
 from labelsieve.train.loop import Progress, each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.stop import Stopper

@@ -1,13 +1,16 @@
 """Shows a run from what was read to what it found, and how to resume it where it stopped; `train` and `resume` share it."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+from rich.table import Table
 
 from labelsieve.config.lengths import method_words
 from labelsieve.config.schema import Config
-from labelsieve.issues.estimate import in_words
+from labelsieve.issues.estimate import BY_THE_RUN, in_words
 from labelsieve.issues.rules import ACTIONS
 from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import things_of
@@ -17,10 +20,12 @@ from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import interruptible
 from labelsieve.terminal.looking import Looking, say_rows
 from labelsieve.terminal.progress import say_summary, show_epochs
-from labelsieve.terminal.rounds import say_rounds
 from labelsieve.train.run import Run
 from labelsieve.train.start import start, start_or_resume
 from labelsieve.train.stop import Stopper
+
+if TYPE_CHECKING:
+    from labelsieve.runs.rounds import RoundFacts
 
 TOO_EARLY = "interrupted before the first epoch; nothing is lost, give the command again"
 
@@ -82,3 +87,17 @@ def _say_findings(run: Run) -> None:
     )
     for caution in cautions(found, run.record):
         console.print(f"caution: {caution}", style="yellow")
+
+
+def say_rounds(found: "Sequence[RoundFacts]") -> None:
+    """What is not measured in any round has no column."""
+    from labelsieve.runs.rounds import table_of
+
+    header, rows = table_of(found)
+    table = Table(title="rounds", title_justify="left")
+    for name in header:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(BY_THE_RUN)

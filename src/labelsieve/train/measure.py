@@ -12,7 +12,7 @@ from labelsieve.engine.plain import PlainEngine, Prediction
 from labelsieve.methods.contract import Method, Verdict
 from labelsieve.methods.epochs import FINAL, Epoch
 from labelsieve.methods.parts import diagnostics
-from labelsieve.predict.accuracy import accuracies
+from labelsieve.predict.evaluate import accuracies
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from labelsieve.runs.data_facts import difference, known_files, write_data_facts
 from labelsieve.runs.environment import environment
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import Watch
-from labelsieve.runs.rows import Rows, rows_for
+from labelsieve.runs.rows import Rows, Watch, rows_for
 from labelsieve.train.choice import Chosen
 from labelsieve.train.decide import Decision, by_estimate
 from labelsieve.train.run import Run, fingerprint, keep_answers, keep_estimate, keep_model, new_run, save, settle, values

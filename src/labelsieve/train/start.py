@@ -9,22 +9,22 @@ from labelsieve.backbones.backbone import zoo_tensors
 from labelsieve.backbones.hub import Say
 from labelsieve.backbones.weights import read_weights, start_from
 from labelsieve.config.fitting import fitted, mixed_as_published
+from labelsieve.config.method_settings import with_section
 from labelsieve.config.moved import check_there, moved_to
 from labelsieve.config.schema import Config, override
-from labelsieve.config.sections import with_section
 from labelsieve.config.validate import validate_for
 from labelsieve.data import label_files
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError, command
 from labelsieve.nets.zoo import PREFIX
 from labelsieve.runs import checkpoint
+from labelsieve.runs.checks import check_names, check_place
 from labelsieve.runs.data_facts import known_files, write_data_facts
 from labelsieve.runs.environment import environment
 from labelsieve.runs.features import is_frozen, looking_as, with_backbone
 from labelsieve.runs.folder import RunFolder
-from labelsieve.runs.own import CPU_SIZE, Watch, check_names, check_place
 from labelsieve.runs.rounds import round_of
-from labelsieve.runs.rows import Rows, rows_for
+from labelsieve.runs.rows import CPU_SIZE, Rows, Watch, rows_for
 from labelsieve.train.choice import check_choice
 from labelsieve.train.restore import restored
 from labelsieve.train.run import Run, new_run, save
