@@ -48,9 +48,9 @@ def looked(embedder: Embedder) -> int:
 
 
 def features(embedder: Embedder, root: Path) -> np.ndarray:
-    found, reasons = embedder.of_listing(listing(root), PLAN, root)
-    assert not reasons
-    return found
+    found = embedder.of_listing(listing(root), PLAN, root)
+    assert not found.reasons
+    return found.values
 
 
 def test_features_are_the_networks_own_and_in_order(embedder: Embedder, tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_another_backbone_or_size_has_features_of_its_own(
 def test_a_broken_picture_is_left_out_and_told(counted: Embedder, tmp_path: Path) -> None:
     root = folder(tmp_path / "data")
     (root / "cat" / "005.png").write_bytes((root / "cat" / "005.png").read_bytes()[:60])
-    found, reasons = counted.of_listing(listing(root), PLAN, root)
-    assert len(found) == 19 and list(reasons) == [5] and looked(counted) == 19
+    found = counted.of_listing(listing(root), PLAN, root)
+    assert len(found.values) == 19 and list(found.reasons) == [5] and looked(counted) == 19
     photo(5).save(root / "cat" / "005.png")
     assert len(features(counted, root)) == 20 and looked(counted) == 1
 
@@ -117,7 +117,8 @@ def test_processes_decode_as_this_one_does(embedder: Embedder, tmp_path: Path) -
     here = embedder.of_listing(listing(root), PLAN, root)
     other = replace(embedder, cache=tmp_path / "other")
     there = other.of_listing(listing(root), PLAN, root, workers=2)
-    assert np.array_equal(here[0], there[0]) and here[1] == there[1] and list(here[1]) == [41]
+    assert np.array_equal(here.values, there.values) and here.reasons == there.reasons and list(here.reasons) == [41]
+    assert here.looks is not None and there.looks is not None and np.array_equal(here.looks, there.looks)
     assert not list(other.store().folder.glob("*.draft"))
 
 

@@ -215,8 +215,8 @@ def test_resume_on_the_command_line_knows_its_own_backbone(
     words = ("train", root, "--backbone", TINY, "--weights", weights, *OPTIONS, "--out", tmp_path / "run")
     assert shell(*words, "--time-limit", "1s").code == 0
     counted: list[int] = []
-    features = Embedder._features
-    monkeypatch.setattr(Embedder, "_features", lambda self, block: counted.append(1) or features(self, block))
+    features = Embedder._seen
+    monkeypatch.setattr(Embedder, "_seen", lambda self, block: counted.append(1) or features(self, block))
     again = shell(*words, "--resume")
     assert again.code == 0, again.err
     assert "frozen, of test_efficientnet: as you asked" in again.out and not counted

@@ -39,7 +39,7 @@ SAME = (
     "early_losses.npz",
     "predictions.npz",
 )
-FILES = {*SAME, "neighbours.npz", "estimate.json", "README.md", "scores.npz", "timings.jsonl", "checkpoint"}
+FILES = {*SAME, "neighbours.npz", "map.npz", "estimate.json", "README.md", "scores.npz", "timings.jsonl", "checkpoint"}
 
 
 def pictures(count: int = 48, classes: int = 3, seed: int = 0) -> dict[str, Any]:

@@ -85,9 +85,11 @@ def seen_through(
         if isinstance(held, FilePictures):
             whole = np.zeros((len(held.origin) + len(problems), embedder.width), np.float32)
             rows = [row for row in range(len(whole)) if row not in problems]
-            whole[rows], unread = embedder.of(held)
-            return Seen(whole, dict(sorted((problems | {rows[row]: why for row, why in unread.items()}).items())), paths)
-        return Seen(embedder.of(held)[0], {}, None)
+            taken = embedder.of(held)
+            whole[rows] = taken.values
+            unread = problems | {rows[row]: why for row, why in taken.reasons.items()}
+            return Seen(whole, dict(sorted(unread.items())), paths)
+        return Seen(embedder.of(held).values, {}, None)
     except BadInput:
         raise
     except ToolError as error:

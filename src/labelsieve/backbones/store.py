@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.cache import cache_errors, make_folder
+from labelsieve.data.pictures.looks import LOOK, unknown
 from labelsieve.disk import flush
 
 Keys = Sequence[bytes]  # 16 bytes a picture
@@ -44,8 +45,8 @@ class FeatureStore:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
 
-    def add(self, keys: Keys, features: NDArray[np.float32]) -> None:
-        """Put the features (M, D) of pictures on the disk."""
+    def add(self, keys: Keys, features: NDArray[np.float32], looks: NDArray[np.uint8]) -> None:
+        """Put the features (M, D) of pictures on the disk, and what they look like (M, LOOK)."""
         if not keys:
             return
         place = self.folder / f"{uuid.uuid4().hex}{SUFFIX}"
@@ -54,7 +55,8 @@ class FeatureStore:
             make_folder(self.folder)
             try:
                 with draft.open("xb") as stream:
-                    np.savez(stream, keys=np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY), features=features)
+                    names = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY)
+                    np.savez(stream, keys=names, features=features, looks=looks)
                 flush(draft)
                 draft.replace(place)
             finally:
@@ -62,9 +64,12 @@ class FeatureStore:
                     draft.unlink(missing_ok=True)
         self.known |= {key: (place, row) for row, key in enumerate(keys)}
 
-    def gather(self, keys: Keys, width: int) -> tuple[NDArray[np.float32], list[int]]:
-        """The features (N, width) of pictures in their order; and the rows that are not there, or in a damaged file: zeros."""
-        found = np.zeros((len(keys), width), np.float32)
+    def gather(self, keys: Keys, width: int) -> tuple[NDArray[np.float32], NDArray[np.uint8], list[int]]:
+        """The features (N, width) and looks of pictures in their order; and the rows that are not there, or in a damaged file.
+
+        Those have zeros. Files of older versions have no looks: these are unknown.
+        """
+        found, seen = np.zeros((len(keys), width), np.float32), unknown(len(keys))
         missing, wanted = [], dict[Path, list[tuple[int, int]]]()
         for row, key in enumerate(keys):
             if key in self.known:
@@ -80,7 +85,10 @@ class FeatureStore:
                 self._forget(file)
             else:
                 found[rows] = values[places]
-        return found, sorted(missing)
+                looks = _array(file, "looks")
+                if looks is not None and looks.dtype == np.uint8 and looks.shape == (len(values), LOOK):
+                    seen[rows] = looks[places]
+        return found, seen, sorted(missing)
 
     def _forget(self, file: Path) -> None:
         self.known = {key: place for key, place in self.known.items() if place[0] != file}

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.doubts import doubts
-from labelsieve.data.pictures.copies import near_copies, of_arrays, of_texts
+from labelsieve.data.pictures.copies import near_copies
 from labelsieve.data.pictures.decoding import Plan, Progress, plan, surveyed
 from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing
+from labelsieve.data.pictures.looks import LEAST, of_texts, poor, thumbs
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.presence import present
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from labelsieve.data.noisy_data import Collection
 
 LISTED = 10
+NAMED = 3  # pictures of each kind that stands out
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Inspection:
     same_label: tuple[Duplicates, ...] = ()
     different_labels: tuple[Duplicates, ...] = ()
     near_different: tuple[Duplicates, ...] = ()  # the same picture, saved or resized in another way, with different labels
+    near_leaked: tuple[Duplicates, ...] = ()  # the same, with one label, in the training split and in another one
+    poor: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # {blank, blurred, ...: ids of the pictures}
     plan: Plan | None = None
     features: str | None = None  # filled in where training is on features: of what network, and why
     network: str | None = None  # filled in by who knows the networks
@@ -135,7 +139,8 @@ def _pictures(layout: Layout, options: PictureOptions, progress: Progress | None
     splits = [SPLITS[split] for split in readable.splits.tolist()]
     hashes = [record["hash"] for record in good]
     same, different = duplicates(hashes, readable.ids, labels, splits)
-    near = near_different(of_texts(record.pop("thumb") for record in good), hashes, readable.ids, labels, splits)
+    looks = of_texts(record.pop("look") for record in good)
+    near, leaked = near_groups(thumbs(looks), hashes, readable.ids, labels, splits)
     planned = plan(records, options)
     return Inspection(
         layout=layout,
@@ -151,6 +156,8 @@ def _pictures(layout: Layout, options: PictureOptions, progress: Progress | None
         same_label=same,
         different_labels=different,
         near_different=near,
+        near_leaked=leaked,
+        poor=poor_pictures(looks, readable.ids, [(record["width"], record["height"]) for record in good]),
         plan=planned,
         notes=(*listing.notes, *planned.notes),
     )
@@ -168,17 +175,42 @@ def duplicates(
     return same, tuple(group for group in found if len(set(group.labels)) > 1)
 
 
-def near_different(
+def near_groups(
     thumbs: NDArray[np.uint8], contents: Sequence[Hashable], ids: Sequence[str], labels: Sequence[str], splits: Sequence[str]
-) -> tuple[Duplicates, ...]:
-    """Groups of rows that look the same and differ in label; of rows with the same content and label, the first."""
-    found = []
+) -> tuple[tuple[Duplicates, ...], tuple[Duplicates, ...]]:
+    """Groups of rows that look the same: those that differ in label, and those in the training split and in another one.
+
+    Of rows with the same content, label and split, the first.
+    """
+    different, leaked = [], []
     for rows in near_copies(thumbs):
-        first = {(contents[row], labels[row]): row for row in reversed(rows)}
-        several = len({content for content, _ in first}) > 1  # or `duplicates` has told of it
-        if several and len({label for _, label in first}) > 1:
-            found.append(_group(sorted(first.values()), ids, labels, splits))
-    return tuple(found)
+        first = {(contents[row], labels[row], splits[row]): row for row in reversed(rows)}
+        if len({content for content, _, _ in first}) == 1:  # `duplicates` has told of it
+            continue
+        group = _group(sorted(first.values()), ids, labels, splits)
+        if len(set(group.labels)) > 1:
+            different.append(group)
+        elif SPLITS[TRAIN] in group.splits and len(set(group.splits)) > 1:
+            leaked.append(group)
+    return tuple(different), tuple(leaked)
+
+
+ODD = 3.0  # times the usual shape
+TINY = 4.0  # times smaller than usual
+
+
+def poor_pictures(
+    looks: NDArray[np.uint8], ids: Sequence[str], sizes: Sequence[tuple[int, int]] = ()
+) -> dict[str, tuple[str, ...]]:
+    """{what is wrong: ids}; by `sizes` (width, height) also those of an odd shape and tiny ones."""
+    kinds = poor(looks).tolist()
+    if len(sizes) >= LEAST:
+        wide, high = np.array(sizes, float).T
+        shape, side = np.log(wide / high), np.minimum(wide, high)
+        odd = np.abs(shape - np.median(shape)) > np.log(ODD)
+        tiny = side * TINY < np.median(side)
+        kinds = [kind or ("tiny" if small else "odd shape" if strange else "") for kind, strange, small in zip(kinds, odd, tiny)]
+    return {kind: tuple(name for name, one in zip(ids, kinds) if one == kind) for kind in sorted({*kinds} - {""})}
 
 
 def _group(rows: Sequence[int], ids: Sequence[str], labels: Sequence[str], splits: Sequence[str]) -> Duplicates:
@@ -220,9 +252,8 @@ def of_collection(layout: Layout, found: "Collection") -> Inspection:
     labels = [found.train.classes[code] for code in found.train.labels.tolist()]
     columns = found.train.ids, labels, ["train"] * len(labels)
     same, different = duplicates(contents, *columns)
-    near = () if found.train.are_vectors else near_different(of_arrays(images), contents, *columns)
     shape = tuple(images.shape[1:])
-    return Inspection(layout, counts, shape, same_label=same, different_labels=different, near_different=near)
+    return Inspection(layout, counts, shape, same_label=same, different_labels=different, near_different=near, poor=stand_out)
 
 
 def warnings(found: Inspection) -> Iterator[str]:
@@ -236,7 +267,7 @@ def warnings(found: Inspection) -> Iterator[str]:
         count = len(found.near_different)
         occur = "picture occurs" if count == 1 else "pictures occur"
         yield f"{count:,} {occur} again, resized or saved in another format, with different labels: one of them may be wrong"
-    leaked = sum("train" in splits and len(splits) > 1 for splits in _splits(found))
+    leaked = sum("train" in splits and len(splits) > 1 for splits in _splits(found)) + len(found.near_leaked)
     if leaked:
         are = "picture is" if leaked == 1 else "pictures are"
         yield f"{leaked:,} {are} in the training split and in another one, too: accuracy there will look too good"
@@ -264,6 +295,7 @@ def lines(found: Inspection) -> list[str]:
         said.append(f"formats: {_tally(found.formats)}; colour modes: {_tally(found.modes)}")
     said += _left_out(found)
     said += _duplicates(found)
+    said += _poor(found)
     said += _training(found)
     said += [f"note: {note}" for note in found.notes]
     said += [f"warning: {warning}" for warning in found.warnings]
@@ -304,7 +336,19 @@ def _duplicates(found: Inspection) -> list[str]:
         said.append(
             f"nearly the same, with different labels: {len(found.near_different):,} {_what(found, len(found.near_different))}"
         )
-    return said + _groups(found.near_different)
+    said += _groups(found.near_different)
+    if found.near_leaked:
+        said.append(f"nearly the same, in the training split and in another one: {len(found.near_leaked):,}")
+    return said + _groups(found.near_leaked)
+
+
+def _poor(found: Inspection) -> list[str]:
+    """Pictures that stand out in their set; what to do about them is for a person to say."""
+    said = []
+    for kind, ids in found.poor.items():
+        more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
+        said.append(f"{kind}: {len(ids):,} {_what(found, len(ids))}: {', '.join(map(quoted, ids[:NAMED]))}{more}")
+    return said
 
 
 def _groups(groups: Sequence[Duplicates]) -> list[str]:

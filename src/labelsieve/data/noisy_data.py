@@ -21,13 +21,15 @@ MEMORY = "memory"  # the name of what a program handed over, and is in no file
 class NoisyData:
     """Pictures as uint8 (N, C, H, W), given labels as int64 (N,) in 0..K-1, stable ids, class names.
 
-    Vectors stand where pictures stand, as float32 (N, D).
+    Vectors stand where pictures stand, as float32 (N, D). Where they are features of pictures, `looks` uint8 (N, LOOK) say what
+    these are like (`data/pictures/looks.py`).
     """
 
     images: Tensor
     labels: Tensor
     ids: tuple[str, ...]
     classes: tuple[str, ...]
+    looks: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -52,7 +54,8 @@ class NoisyData:
     def rows(self, index: Tensor) -> "NoisyData":
         """The rows at `index` (M,), with their own ids; the classes stay."""
         ids = tuple(self.ids[i] for i in index.tolist())
-        return replace(self, images=self.images[index], labels=self.labels[index], ids=ids)
+        looks = None if self.looks is None else self.looks[index]
+        return replace(self, images=self.images[index], labels=self.labels[index], ids=ids, looks=looks)
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,17 @@ class Truth:
 
 @dataclass(frozen=True)
 class Held:
-    """Pictures with trusted labels that no training sees: a test set."""
+    """Pictures with trusted labels that no training sees: a test set. `ids` (M,) where they have names, `looks` as above."""
 
     images: Tensor
     labels: Tensor
+    ids: tuple[str, ...] = ()
+    looks: Tensor | None = None
+
+    def rows(self, index: Tensor) -> "Held":
+        """The pictures at `index` (M,)."""
+        ids = tuple(self.ids[i] for i in index.tolist()) if self.ids else ()
+        return Held(self.images[index], self.labels[index], ids, None if self.looks is None else self.looks[index])
 
 
 @dataclass(frozen=True)

@@ -199,4 +199,4 @@ def some_held(held: Held, limit: int) -> Held:
     if limit < present:
         raise UsageError(f"a limit of {limit} cannot hold {present} classes of test pictures; give one for each")
     rows = torch.from_numpy(stratified_rows(held.labels.numpy(), limit, Draws(SUBSET_STREAM, SUBSET_SEED)))
-    return replace(held, images=held.images[rows], labels=held.labels[rows])
+    return held.rows(rows)

@@ -25,6 +25,17 @@ FINE, MISLABELLED, AMBIGUOUS, NONE = "fine", "mislabelled", "ambiguous", "like n
 KINDS = (FINE, MISLABELLED, AMBIGUOUS, NONE)
 KEEP, RELABEL, REVIEW, DROP = "keep", "relabel", "review", "drop"
 ACTIONS = (KEEP, RELABEL, REVIEW, DROP)
+# What may be wrong with a sample itself, the gravest first, and what that means.
+OFF_TOPIC, NEAR_COPY = "off topic", "near copy"
+SAMPLE_ISSUES = {
+    "blank": "nearly one colour",
+    NEAR_COPY: "the same picture lies in the test set, or has another label elsewhere",
+    "dark": "far darker than the others",
+    "bright": "far brighter than the others",
+    "blurred": "far less sharp than the others",
+    OFF_TOPIC: "unlike every class in this set",
+}
+TEST = "test:"  # before the id of a test sample that another one copies
 
 
 def unlisted_words(count: int) -> str:

@@ -2,7 +2,8 @@
 
 `label_score` is in [0, 1], low = suspicious; most suspicious first. `predicted_label` says the same as `suggested_label`: it
 is the older name, kept for those who read it. `decided` is what a person did in an earlier round of review (accept, keep,
-relabel, unsure), or empty: the label of all but the unsure is settled, and none of these is an issue.
+relabel, unsure), or empty: the label of all but the unsure is settled, and none of these is an issue. `sample_issue` says what
+is wrong with the sample itself, whatever its label, and `copy_of` which one a near copy is like.
 """
 
 import math
@@ -40,11 +41,13 @@ COLUMNS: dict[str, type] = {
     "score_trend": float,
     "predicted_label": str,
     "decided": str,
+    "sample_issue": str,
+    "copy_of": str,
 }
 PIECE = 8192  # rows
 DECIMALS = 6
 NOTHING = 5e-7  # what six decimals round to zero, and some of them to -0.0
-ADDED = {"decided": ""}  # columns that older files do not have, and what stands for them
+ADDED = {"decided": "", "sample_issue": "", "copy_of": ""}  # columns that older files do not have, and what stands for them
 EVIDENCE = (
     "chance_by_prototype",
     "chance_by_loss",
@@ -74,8 +77,16 @@ class LabelIssues:
     paths: Sequence[str] | None = None
     evidence: Mapping[str, np.ndarray] = field(default_factory=dict)
     decided: Sequence[str] | None = None  # (N,)
+    sample_issue: Sequence[str] | None = None  # (N,) of SAMPLE_ISSUES, or ""
+    copy_of: Sequence[str] | None = None  # (N,)
     excused: np.ndarray | None = None  # (N,) bool: no issues, for the networks err more often than labels do
     alone: bool = False  # by one model's probabilities
+
+    @cached_property
+    def is_marked(self) -> np.ndarray:
+        """(N,) bool: a person should look, be it for the label or for the sample itself."""
+        own = [bool(kind) for kind in self.sample_issue] if self.sample_issue is not None else np.zeros(len(self.given), bool)
+        return np.asarray(self.is_issue | np.array(own, bool))
 
     @cached_property
     def signs(self) -> rules.Signs:
@@ -134,7 +145,10 @@ class LabelIssues:
             "kind": self.kind[self.order].tolist(),
             "networks_agree": self.agree[self.order].tolist(),
             "predicted_label": suggested,
-            "decided": [""] * len(order) if self.decided is None else [self.decided[i] for i in order],
+        }
+        table |= {
+            name: [""] * len(order) if texts is None else [texts[i] for i in order]
+            for name, texts in (("decided", self.decided), ("sample_issue", self.sample_issue), ("copy_of", self.copy_of))
         }
         table |= {name: self._known(name)[self.order].tolist() for name in EVIDENCE}
         return {name: list(map(_as_written, table[name])) if kind is float else table[name] for name, kind in COLUMNS.items()}

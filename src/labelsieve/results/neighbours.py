@@ -1,5 +1,5 @@
-"""For each issue, what a person compares it with: the nearest clean samples of its given class and of its suggested one, and
-the samples most like it whatever their labels, for mistakes come in groups.
+"""For each issue, of the label or of the sample itself, what a person compares it with: the nearest clean samples of its given
+class and of its suggested one, and the samples most like it whatever their labels, for mistakes come in groups.
 
 neighbours.npz holds `of` (M,) samples, and `given`, `suggested` and `alike` (M, k) samples, nearest first, -1 where there are
 fewer. It is small and bounded: the most suspicious issues are compared with a spread of all samples.
@@ -26,7 +26,7 @@ def neighbours(verdict: Verdict, issues: LabelIssues) -> dict[str, np.ndarray]:
 
     In short runs no score is high, so the half is told by comparison. Alike by the cosine of all networks' features.
     """
-    listed = issues.order[issues.is_issue[issues.order]][:ISSUES]
+    listed = issues.order[issues.is_marked[issues.order]][:ISSUES]
     of = np.sort(listed)
     clean = ~issues.is_issue & (issues.predicted == issues.given)
     features = [seen.features for seen in verdict.seen]

@@ -1,7 +1,7 @@
 """The run folder: one place for what a run was told, what it did and what came out. Every write is atomic.
 
 config.yaml, noise.npz (where noise was made), environment.json, checkpoint/, metrics.jsonl, timings.jsonl, scores.npz,
-issues.csv (and .parquet), neighbours.npz, estimate.json, model.safetensors + model.json, README.md, early_losses.npz,
+issues.csv (and .parquet), neighbours.npz, map.npz, estimate.json, model.safetensors + model.json, README.md, early_losses.npz,
 backbone.safetensors (of a run on features),
 predictions.npz (where there are test pictures); of one's own pictures also data.json, samples.csv and left_out.csv;
 decisions.jsonl once it is reviewed, round.json from the second round on. A folder that has a config.yaml is a run, and can
@@ -40,6 +40,7 @@ class RunFolder:
         self.issues = path / "issues.csv"
         self.issues_parquet = path / "issues.parquet"
         self.neighbours = path / "neighbours.npz"
+        self.map = path / "map.npz"
         self.card = path / "README.md"
         self.report = path / "report.html"
         self.model = path / "model.safetensors"

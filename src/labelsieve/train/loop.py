@@ -6,7 +6,7 @@ each epoch. The caller says when to stop; a stop leaves a checkpoint and the iss
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,8 +18,10 @@ from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, ve
 from labelsieve.results.card import write_card
 from labelsieve.results.early import write_early_losses
 from labelsieve.results.label_score import remember
+from labelsieve.results.map import features_of, laid_out
 from labelsieve.results.neighbours import neighbours
 from labelsieve.results.outcome import Outcome, label_issues, scores_of, write_issues
+from labelsieve.results.sample_issues import sample_issues
 from labelsieve.runs import checkpoint
 from labelsieve.runs.findings import findings
 from labelsieve.train.choice import better, tested
@@ -201,8 +203,12 @@ def _outcome(run: Run, epoch: Epoch) -> Outcome | None:
     ranked = label_issues(verdict, rows.data, method, run.history, rows.collection.paths, limit, held)
     issues = ranked.with_decisions(rows.decided)
     if run.folder is not None:
+        own = sample_issues(rows.data, rows.test, verdict)
+        issues = replace(issues, sample_issue=own.kind, copy_of=own.copy_of)
         run.folder.write_arrays(run.folder.scores, scores)
         write_issues(run.folder, issues)
         run.folder.write_arrays(run.folder.neighbours, neighbours(verdict, issues))
+        if epoch.phase == FINAL:  # a run that is stopped should stop soon
+            run.folder.write_arrays(run.folder.map, {"at": laid_out(features_of(verdict, rows.data.images))})
     made_wrong = None if rows.noise is None else rows.noise.flipped.numpy()
     return Outcome(verdict, issues, findings(issues.columns, scores, made_wrong))

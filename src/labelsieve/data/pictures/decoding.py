@@ -58,14 +58,26 @@ class Plan:
         return hashlib.sha256(repr(words).encode()).hexdigest()[:24]
 
 
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What is trained on of the pictures that can be read, in order, and why the others cannot: {row: reason}.
+
+    `looks` (N, LOOK) where `values` are features; those of pixels can be had from the pixels at any time.
+    """
+
+    values: NDArray[Any]
+    reasons: dict[int, str]
+    looks: NDArray[np.uint8] | None = None
+
+
 # How pictures become what is trained on: `decoded` gives their pixels, a backbone (`Embedder.of_listing`) their features.
-Read = Callable[[Listing, Plan, Path, int | None, Progress | None], tuple[NDArray[Any], dict[int, str]]]
+Read = Callable[[Listing, Plan, Path, int | None, Progress | None], Taken]
 
 
 def surveyed(
     listing: Listing, options: PictureOptions, verify: bool = False, progress: Progress | None = None
 ) -> list[dict[str, Any]]:
-    """One record a row: format, mode, width, height; with `verify` hash and thumb; `reason` where it cannot be read."""
+    """One record a row: format, mode, width, height; with `verify` hash and look; `reason` where it cannot be read."""
     records: list[dict[str, Any]] = [{}] * len(listing)
     done = 0
 
@@ -128,10 +140,8 @@ def planned(listing: Listing, options: PictureOptions, digest: str, cache: Path,
     return found
 
 
-def decoded(
-    listing: Listing, plan: Plan, folder: Path, workers: int | None = None, progress: Progress | None = None
-) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """Pixels (N - unreadable, C, S, S) and {row: reason}. What an earlier run decoded is not decoded again."""
+def decoded(listing: Listing, plan: Plan, folder: Path, workers: int | None = None, progress: Progress | None = None) -> Taken:
+    """Pixels uint8 (N - unreadable, C, S, S). What an earlier run decoded is not decoded again."""
     cache = PixelCache(folder, (len(listing), plan.channels, plan.size, plan.size))
     with locked(folder):
         cache.discard_damaged()
@@ -139,7 +149,7 @@ def decoded(
         _fill(cache, listing, plan, workers, progress)
         reasons = (item for found in cache.done().values() for item in found.items())
         unreadable = dict(sorted(reasons))
-        return cache.finish(unreadable), unreadable
+        return Taken(cache.finish(unreadable), unreadable)
 
 
 def _finished(cache: PixelCache) -> set[int]:

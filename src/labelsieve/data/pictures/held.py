@@ -71,14 +71,15 @@ def labelled_pictures(
     channels = shape[0] if len(shape) == 3 else 3
     plan = Plan(shape[-1], channels, options.fit, len(listing), options.white or WHITEST)
     place = cache / plan.key(digest)
-    pixels, reasons = read(listing, plan, place, options.workers, progress)
+    taken = read(listing, plan, place, options.workers, progress)
     memory = None if everything.gone else remember(everything.origin, cache)
     split = _split_name(listing)
-    keep = [row for row in range(len(listing)) if row not in reasons]
-    listing = listing.without(reasons)
+    keep = [row for row in range(len(listing)) if row not in taken.reasons]
+    listing = listing.without(taken.reasons)
     if listing.left_out and (options.strict or not keep):
         raise unreadable(listing.place, listing.left_out)
-    held = Held(torch.from_numpy(pixels), labels[keep])
+    looks = None if taken.looks is None else torch.from_numpy(taken.looks)
+    held = Held(torch.from_numpy(taken.values), labels[keep], tuple(listing.ids), looks)
     said = *notes, *about_gone(listing, place), *about_changed(listing, options.known)
     return Found(held, listing.left_out, split, said, memory)
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import read_embeddings
 from labelsieve.data.noisy_data import Collection, Held, NoisyData, channel_statistics, checked, vector_statistics
 from labelsieve.data.pictures.cache import default_cache_dir
-from labelsieve.data.pictures.decoding import Plan, Progress, Read, bounded, decoded, planned
+from labelsieve.data.pictures.decoding import Plan, Progress, Read, Taken, bounded, decoded, planned
 from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, readable_name, trained_classes
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.presence import about_changed, about_gone, present, remember, unreadable
@@ -95,10 +94,10 @@ def open_pictures(
     plan, place = _planned(listing, layout.kind in WEBSETS, options, cache, progress)
     if tell is not None:
         tell(plan, place, len(listing))
-    pixels, reasons = read(listing, plan, place, options.workers, progress)
+    taken = read(listing, plan, place, options.workers, progress)
     memory = None if everything.gone else remember(everything.origin, cache)  # now: a million rows take seconds
-    listing = _readable(listing.without(reasons), options.strict)
-    collection, val, notes = _collected(listing, pixels, options.mirror, WEBSETS.get(layout.kind))
+    listing = _readable(listing.without(taken.reasons), options.strict)
+    collection, val, notes = _collected(listing, taken, options.mirror, WEBSETS.get(layout.kind))
     if layout.kind == "webvision":
         second = second_test(layout.path, options, plan, collection.train.classes, progress, read)
         collection, notes = replace(collection, also=second.also), (*notes, *second.notes)
@@ -205,30 +204,32 @@ def second_test(
         raise ToolError(f"{place}: no picture of the classes that are trained on; is it ILSVRC12's validation set?")
     plan = replace(plan, count=len(listing))
     cache = (options.cache_dir or default_cache_dir()).expanduser() / plan.key(listing.origin.digest(options.by_content))
-    pixels, reasons = read(listing, plan, cache, options.workers, progress)
+    taken = read(listing, plan, cache, options.workers, progress)
     number = {name: k for k, name in enumerate(classes)}
-    listing = listing.without(reasons)
+    listing = listing.without(taken.reasons)
     if listing.left_out and (options.strict or not len(listing)):
         raise unreadable(place, listing.left_out)
     labels = [number[listing.classes[code]] for code in listing.labels.tolist()]
-    return Second({"ilsvrc12": Held(torch.from_numpy(pixels), torch.tensor(labels))}, listing.left_out)
+    return Second({"ilsvrc12": Held(torch.from_numpy(taken.values), torch.tensor(labels))}, listing.left_out)
 
 
 def _collected(
-    listing: Listing, pixels: NDArray[Any], mirror: bool, web_set: WebSet | None = None
+    listing: Listing, taken: Taken, mirror: bool, web_set: WebSet | None = None
 ) -> tuple[Collection, Held | None, tuple[str, ...]]:
     """Splits as stretches of the mapped pixels; classes that no training picture has are left out."""
     codes, classes, notes = trained_classes(listing.labels, listing.splits, listing.classes, listing.place)
-    images, labels = torch.from_numpy(pixels), torch.from_numpy(codes)
+    images, labels = torch.from_numpy(taken.values), torch.from_numpy(codes)
+    looks = None if taken.looks is None else torch.from_numpy(taken.looks)
     ends = np.searchsorted(listing.splits, [TRAIN, VAL, TEST, TEST + 1])
     held: dict[int, Held | None] = {}
     for split in (VAL, TEST):
         span = slice(int(ends[split]), int(ends[split + 1]))
-        known = labels[span] >= 0
-        whole = bool(known.all())
-        kept = Held(*((images[span], labels[span]) if whole else (images[span][known], labels[span][known])))
+        kept = Held(images[span], labels[span], tuple(listing.ids[span]), None if looks is None else looks[span])
+        known = torch.nonzero(kept.labels >= 0).flatten()
+        kept = kept if len(known) == len(kept.labels) else kept.rows(known)
         held[split] = kept if len(kept.labels) else None
-    train = NoisyData(images[: ends[1]], labels[: ends[1]], tuple(listing.ids[: ends[1]]), classes)
+    some = None if looks is None else looks[: ends[1]]
+    train = NoisyData(images[: ends[1]], labels[: ends[1]], tuple(listing.ids[: ends[1]]), classes, some)
     if train.are_vectors:
         mean, std = vector_statistics(train.images)
     else:

@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from labelsieve.data.pictures.copies import DRAFT, as_text, thumb
 from labelsieve.data.pictures.decode import CRASHED, header, open_picture, pixels, reason, top_of
 from labelsieve.data.pictures.fetch import Reference, fetch
 from labelsieve.data.pictures.framing import Frame, framed_file
+from labelsieve.data.pictures.looks import DRAFT, as_text, look
 from labelsieve.doors import FLAGS
 
 Task = dict[str, Any]
@@ -67,7 +67,7 @@ def _write(handle: int, block: np.ndarray, offset: int) -> None:
 
 
 def survey(reference: Reference, verify: bool) -> dict[str, Any]:
-    """What the header says; with `verify` also the content's hash, a thumb, and whether all of it can be decoded."""
+    """What the header says; with `verify` also the content's hash, a look, and whether all of it can be decoded."""
     seen: dict[str, Any] = {}
     try:
         with fetch(reference) as stream:
@@ -80,7 +80,7 @@ def survey(reference: Reference, verify: bool) -> dict[str, Any]:
             if verify:
                 picture.draft(None, DRAFT)
                 picture.load()
-                seen["thumb"] = as_text(thumb(picture))
+                seen["look"] = as_text(look(picture))
     except Exception as error:  # as above
         seen["reason"] = reason(error)
     return seen

@@ -90,8 +90,9 @@ def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None, read: R
                 count = len(part)
                 names = [found.names[row] for row in open_rows.tolist()]
                 listing = Listing(place, part, names, np.zeros(count, np.int64), (), np.zeros(count, np.int8))
-                pixels, reasons = read(listing, replace(plan, count=count), place, workers, None)
-                errors |= {int(open_rows[row]) - first: why for row, why in reasons.items()}
+                taken = read(listing, replace(plan, count=count), place, workers, None)
+                pixels = taken.values
+                errors |= {int(open_rows[row]) - first: why for row, why in taken.reasons.items()}
             yield Chunk([found.names[row] for row in rows.tolist()], pixels, errors)
             del pixels
             shutil.rmtree(place, ignore_errors=True)
