@@ -197,7 +197,7 @@ def test_a_damaged_file_costs_only_its_own_pictures(counted: Embedder, tmp_path:
     files = sorted(counted.store().folder.glob("*.npz"))
     assert len(files) == 5
     content = bytearray(files[0].read_bytes())
-    content[-200] ^= 255  # in the features: their checksum does not hold any more
+    content[-600] ^= 255  # in the features: their checksum does not hold any more
     files[0].write_bytes(content)
     files[1].write_bytes(files[1].read_bytes()[:100])
     looked(counted)
@@ -211,13 +211,13 @@ def test_a_full_disk_loses_nothing_and_goes_on_later(counted: Embedder, tmp_path
     root, added = folder(tmp_path / "data"), []
     write = FeatureStore.add
 
-    def limited(self: FeatureStore, keys: Sequence[bytes], values: np.ndarray) -> None:
+    def limited(self: FeatureStore, keys: Sequence[bytes], values: np.ndarray, looks: np.ndarray) -> None:
         added.append(len(keys))
         if len(added) < 3:
-            write(self, keys, values)
+            write(self, keys, values, looks)
         else:
             with files_at_most(100):
-                write(self, keys, values)
+                write(self, keys, values, looks)
 
     monkeypatch.setattr(FeatureStore, "add", limited)
     with pytest.raises(ToolError, match="File too large.*free some space or choose another cache_dir"):

@@ -56,7 +56,7 @@ class FeatureStore:
             try:
                 with draft.open("xb") as stream:
                     names = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY)
-                    np.savez(stream, keys=names, features=features, looks=looks)
+                    np.savez(stream, keys=names, looks=looks, features=features)
                 flush(draft)
                 draft.replace(place)
             finally:

@@ -17,7 +17,7 @@ from labelsieve.data.doubts import doubts
 from labelsieve.data.pictures.copies import near_copies
 from labelsieve.data.pictures.decoding import Plan, Progress, plan, surveyed
 from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing
-from labelsieve.data.pictures.looks import LEAST, of_texts, poor, thumbs
+from labelsieve.data.pictures.looks import LEAST, of_arrays, of_texts, poor, thumbs
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.presence import present
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise
@@ -253,6 +253,11 @@ def of_collection(layout: Layout, found: "Collection") -> Inspection:
     columns = found.train.ids, labels, ["train"] * len(labels)
     same, different = duplicates(contents, *columns)
     shape = tuple(images.shape[1:])
+    if found.train.are_vectors:
+        return Inspection(layout, counts, shape, same_label=same, different_labels=different)
+    looks = of_arrays(images)
+    near, _ = near_groups(thumbs(looks), contents, *columns)
+    stand_out = poor_pictures(looks, found.train.ids)
     return Inspection(layout, counts, shape, same_label=same, different_labels=different, near_different=near, poor=stand_out)
 
 
