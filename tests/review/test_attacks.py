@@ -359,6 +359,8 @@ def test_two_first_reviews_at_once_share_one_whole_secret(tmp_path: Path, monkey
     second = threading.Thread(target=start, args=("second",))
 
     def slow(count: int) -> bytes:
+        if count != 32:  # a draft's name, not a secret
+            return real(count)
         begun.append(count)
         if len(begun) == 1:
             second.start()
