@@ -90,6 +90,14 @@ def _refuse_other(seen: os.stat_result, is_wanted: Any) -> None:
         raise Refusal(errno.EINVAL, next((words for is_kind, words in KINDS if is_kind(seen.st_mode)), other))
 
 
+def is_folder(path: Path) -> bool:
+    """Like `Path.is_dir`, which raises where a name is too long for the system."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def read_bytes(path: Path, at_most: int | None = None, *, top: Path | None = None, follow: bool = False) -> bytes:
     with open_plain(path, at_most, top=top, follow=follow) as stream:
         size = os.fstat(stream.fileno()).st_size

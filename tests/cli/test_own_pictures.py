@@ -241,15 +241,17 @@ def test_predict_gives_the_likeliest_classes_of_new_pictures(tmp_path: Path, she
     lone = tmp_path / 'a "name", with\nall.png'
     striped(9, 1).convert("RGB").resize((40, 30)).save(lone)
     cut = broken(new / "cut.png")
-    answer = shell("predict", trained, lone, new, tmp_path / "none.png", "--top", 2)
+    long = "x" * 5000 + ".png"
+    answer = shell("predict", trained, lone, new, tmp_path / "none.png", long, "--top", 2)
     assert answer.code == 3, answer.err
     rows = list(csv.DictReader(answer.out.splitlines(keepends=True)))
     assert list(rows[0]) == ["path", "label", "probability", "label_2", "probability_2", "error"]
     by_path = {row["path"]: row for row in rows}
-    assert rows[0]["path"] == str(lone) and len(rows) == 12
+    assert rows[0]["path"] == str(lone) and len(rows) == 13
     assert by_path[str(tmp_path / "none.png")]["error"] == "there is no such file"
+    assert by_path[long]["error"] == "it cannot be reached (File name too long)"
     assert by_path[str(cut)]["error"] and not by_path[str(cut)]["label"]
-    assert "2 of 12 pictures could not be read" in answer.err
+    assert "3 of 13 pictures could not be read" in answer.err
     good = [row for row in rows if not row["error"]]
     assert all(1 >= float(row["probability"]) >= float(row["probability_2"]) >= 0 for row in good)
     right = [Path(row["path"]).parent.name == row["label"] for row in good if row["path"] != str(lone)]

@@ -37,6 +37,23 @@ def test_errors_are_shown(shell: Shell, tmp_path: Path) -> None:
     assert answer.code and SHOWN in answer.err and "\x1b" not in answer.err
 
 
+LONG = "x" * 5000
+OF_LONG = (
+    ("inspect", LONG),
+    ("train", LONG),
+    ("predict", LONG, LONG),
+    ("report", LONG),
+    ("rank", LONG),
+    ("train", "digits", "--trusted", LONG, "--out", "run"),
+)
+
+
+@pytest.mark.parametrize("words", OF_LONG)
+def test_a_path_that_no_system_takes_is_an_error_in_words(shell: Shell, words: tuple[str, ...]) -> None:
+    answer = shell(*words)
+    assert answer.code == 1 and "xxx...: File name too long; check the path" in answer.err and len(answer.err) < 400, answer.err
+
+
 def test_processes_that_a_verb_starts_do_not_import_from_the_working_folder(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from labelsieve.data.pictures.listing import readable_name
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.unlabelled import Chunk, Unlabelled, find_pictures, in_chunks, is_set, unlabelled_set
+from labelsieve.doors import is_folder
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.predict.model import Model
 
@@ -63,7 +64,7 @@ def _pictures(model: Model, config: Config, paths: Sequence[Path], said: Mapping
     """Picture files first, by their paths; then data sets, whose rows go by the ids that `train` gives them."""
     sets = dict.fromkeys(path for path in paths if is_set(path))
     plain = [path for path in paths if path not in sets]
-    heeded = {"pictures.outside"} if any(path.is_dir() for path in plain) else set()  # folders have links, and no columns
+    heeded = {"pictures.outside"} if any(map(is_folder, plain)) else set()  # folders have links, and no columns
     idle = [key for key in said if key not in heeded]
     if idle and not sets:
         raise UsageError(f"{', '.join(idle)}: this is about tables and other data sets; none of the paths leads to one")
@@ -83,7 +84,7 @@ def _pictures(model: Model, config: Config, paths: Sequence[Path], said: Mapping
     listed = [some for some in found if isinstance(some, Unlabelled)]
     ignored = sum((some.ignored for some in listed), Counter[str]())
     notes = tuple(note for some in listed for note in some.notes)
-    named = frozenset(readable_name(str(path)) for path in plain if not path.is_dir())
+    named = frozenset(readable_name(str(path)) for path in plain if not is_folder(path))
     return NewSamples("pictures", "id" if sets else "path", count, chain.from_iterable(chunks), ignored, notes, named)
 
 

@@ -1,5 +1,6 @@
 """How a command ends that cannot go on: what is the user's to mend in one line and an exit code, without a traceback."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -10,10 +11,14 @@ from typing import Any
 
 import typer
 
+from labelsieve.doors import short
 from labelsieve.errors import ToolError
 from labelsieve.runs.atomic import SPACE
 from labelsieve.terminal.console import visible
 
+# What a system says of a path that it was given, or that somebody else keeps from us.
+NAMED = ("ENAMETOOLONG", "ELOOP", "ENOTDIR", "EACCES", "EPERM", "EROFS", "EIO", "ESTALE", "ENODEV", "ENXIO", "EMFILE", "ENFILE")
+OF_PATHS = {getattr(errno, name) for name in NAMED if hasattr(errno, name)}
 LONGEST = 2000  # characters of an error: what it quotes from a file may be as long as the file
 
 
@@ -55,6 +60,10 @@ def ended_in_a_line(debug: Callable[[], bool] = lambda: False) -> Iterator[None]
         typer.echo("interrupted", err=True)
         sys.exit(130)
     except OSError as error:
+        if not debug() and error.errno in OF_PATHS and isinstance(error.filename, (str, bytes)):
+            name = short(visible(os.fsdecode(error.filename)))
+            typer.echo(f"error: {name}: {error.strerror}; check the path, and that you may use what is there", err=True)
+            sys.exit(1)
         if debug() or error.errno not in SPACE:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of it would fail again

@@ -20,7 +20,7 @@ from labelsieve.data.pictures.origins import Files, Origin
 from labelsieve.data.pictures.stored import is_saved, shard_files, unlabelled_stored
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.pictures.walking import OUT, holds_picture, left_out, walk
-from labelsieve.doors import reading
+from labelsieve.doors import is_folder, reading
 from labelsieve.errors import ToolError
 
 CHUNK_BYTES = 256 * 2**20
@@ -62,7 +62,7 @@ def find_pictures(paths: Sequence[Path], outside: bool = False) -> Unlabelled:
     names: dict[str, None] = {}
     for path in paths:
         path = path.expanduser()
-        if path.is_dir():
+        if is_folder(path):
             names |= dict.fromkeys(str(path / below) for below in walk(path, path, ignored, outside))
         else:
             names[str(path)] = None
@@ -100,7 +100,7 @@ def in_chunks(found: Unlabelled, plan: Plan, workers: int | None = None, read: R
 
 def is_set(path: Path) -> bool:
     """Whether pictures are rows of the data set at `path`, rather than itself or the files below it."""
-    if path.is_dir():
+    if is_folder(path):
         try:
             return is_saved(path) or (not holds_picture(path) and bool(shard_files(path)))
         except (OSError, ToolError):  # one that may not be looked into is passed over, and counted, by `find_pictures`
