@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from labelsieve.terminal.console import check_new
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from labelsieve.benchmark.growth import Grown
     from labelsieve.benchmark.large import Profile
     from labelsieve.benchmark.speed import Bench
     from labelsieve.config.schema import Config
@@ -41,11 +43,19 @@ def bench(
             help="large: one step of ResNet-50 at 224 px, batch 32 + 32 (smaller on a CPU), to see whether it waits for pictures."
         ),
     ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="A whole run on so many pictures of 64 px, stage by stage: 10000,100000,1000000."),
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="With --scale: draw how time grows into this new .svg file.")] = None,
     settings: Settings = None,
 ) -> None:
     """Measure how fast this machine trains, on synthetic pictures of CIFAR's shape."""
     began = time.perf_counter()
     check_new("--json", json_file)
+    if scale is not None:
+        say_scale(scale, device, network, classes or 100, method, settings, json_file, picture)
+        return
     if profile is not None:
         say_profile(profile, device, network, samples, classes or 14, settings, json_file)
         return
@@ -181,3 +191,86 @@ def say_step(found: "Profile", seen: str) -> None:
     console.print(two_columns(f"{found.network}, {seen}, {found.device}", ("a step", "ms"), figures))
     console.print(f"evidence: {found.gathered_per_s:,.0f} pictures/s")
     console.print("the step waits for its pictures" if found.waits else "the step does not wait for its pictures")
+
+
+def say_scale(
+    sizes: str,
+    device: str,
+    network: str | None,
+    classes: int,
+    method: str,
+    settings: list[str] | None,
+    json_file: Path | None,
+    picture: Path | None,
+) -> None:
+    """Whole runs of two epochs on made pictures of each size."""
+    from labelsieve.benchmark.growth import draw, facts_of, grown
+    from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.schema import Config, override
+    from labelsieve.config.validate import cleaner_of, validate
+    from labelsieve.errors import UsageError
+    from labelsieve.terminal.console import console
+
+    counts = sizes_of(sizes, classes)
+    if picture is not None:
+        check_new("--picture", picture)
+        if find_spec("matplotlib") is None:
+            raise UsageError(
+                "--picture is drawn with matplotlib, which is missing; install it with: pip install labelsieve[figures]"
+            )
+    chosen = {
+        "method": method,
+        "cleaner": cleaner_of(method),
+        "device": device,
+        "network": network or "small",
+        "data.source": "made pictures",
+        "engine.pictures": "host",
+        "engine.eval_batch": 2048,
+        "training.epochs": 2,
+        "training.warmup": 1,
+        "training.batch": 256,
+        "training.warmup_batch": 512,
+        "training.mixed": True,
+        "training.lambda_u": 25.0,
+        "output.checkpoint_seconds": 1e9,
+    }
+    config = override(Config(), chosen | parse_settings(settings or ()))
+    validate(config)
+    found = grown(config, counts, classes, config.pictures.size or 64, console.print)
+    console.print(scale_table(found))
+    if picture is not None:
+        draw(found, picture)
+    write_json(json_file, facts_of(found) | made_with(config))
+
+
+def sizes_of(text: str, classes: int) -> list[int]:
+    from labelsieve.errors import UsageError
+
+    parts = text.replace(" ", "").split(",")
+    if not all(part.isascii() and part.isdigit() and int(part) >= 10 * classes for part in parts):
+        raise UsageError(f"--scale {text}: give numbers of pictures with commas between them, of {10 * classes:,} or more each")
+    return sorted({int(part) for part in parts})
+
+
+def scale_table(found: "list[Grown]") -> "Table":
+    from rich.table import Table
+
+    from labelsieve.benchmark.growth import exponents
+
+    power = exponents(found)
+    table = Table(
+        title=f"labelsieve bench --scale, {found[-1].device}: seconds, and GiB of the host's memory", title_justify="left"
+    )
+    table.add_column("stage")
+    for one in found:
+        table.add_column(f"{one.samples:,}", justify="right")
+    table.add_column("grows as", justify="right")
+    for name in dict.fromkeys(name for one in found for name in one.stages):
+        cells = [
+            f"{one.stages[name].seconds:.1f} s  {one.stages[name].host_gib:.2f}" if name in one.stages else "not run"
+            for one in found
+        ]
+        table.add_row(name, *cells, f"N^{power[name]:.2f}" if name in power else "")
+    if any(one.waits is not None for one in found):
+        table.add_row("the device waits", *("" if one.waits is None else f"{100 * one.waits:.1f} %" for one in found), "")
+    return table

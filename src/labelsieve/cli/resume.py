@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from labelsieve.cli.gpus import Gpus, among_others
 from labelsieve.cli.train import MethodFile, TimeLimit
 
 
@@ -13,6 +14,7 @@ def resume(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default: as before.")] = None,
+    gpus: Gpus = None,
     method_file: MethodFile = None,
     time_limit: TimeLimit = None,
 ) -> None:
@@ -24,12 +26,22 @@ def resume(
     from labelsieve.terminal.looking import Looking
     from labelsieve.terminal.training import TOO_EARLY, show_training
     from labelsieve.train import start
+    from labelsieve.train.ranks import run_together
 
     if method_file is not None:
         from labelsieve.methods.registry import run_method_file
 
         run_method_file(method_file)
     seconds = parse_duration(time_limit) if time_limit else None
-    with interruptible(TOO_EARLY), Looking().shown() as watch:
-        resumed = start.resume(run, source=source_at(data) if data else None, device=device, watch=watch)
-    show_training(resumed, seconds, began)
+    source = source_at(data) if data else None
+    with among_others(gpus, device) as met:
+        with interruptible(TOO_EARLY), Looking().shown() as watch:
+            resumed = run_together(
+                met,
+                lambda: start.resume(run, source=source, device=device, watch=watch),
+                run,
+                source,
+                device,
+                watch,
+            )
+        show_training(resumed, seconds, began)

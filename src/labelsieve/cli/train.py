@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labelsieve.cli.gpus import Gpus, among_others
 from labelsieve.cli.picture_options import OPTIONS, Said, Settings, reads_data
 
 if TYPE_CHECKING:
@@ -95,6 +96,10 @@ def train(
     limit: Annotated[int | None, typer.Option(help="Train on a fixed subset of this size.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed: weights, order, views and noise.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    gpus: Gpus = None,
+    batchnorm: Annotated[
+        str | None, typer.Option(help="Of several processes: whole (by the whole batch, the default) or rank (each its part).")
+    ] = None,
     time_limit: TimeLimit = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run folder if it exists.")] = False,
     slim_checkpoint: Annotated[
@@ -111,57 +116,64 @@ def train(
     began = time.monotonic()
     from labelsieve.config.presets import crossed_keys, spoils_own
     from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.schema import to_yaml
     from labelsieve.config.validate import unheeded
     from labelsieve.data.places import whole_path
     from labelsieve.errors import UsageError
     from labelsieve.terminal.console import console, parse_duration
     from labelsieve.terminal.training import opened, show_training
 
-    if method_file is not None:
-        from labelsieve.methods.registry import run_method_file
+    with among_others(None if dry_run else gpus, device) as met:
+        if method_file is not None:
+            from labelsieve.methods.registry import run_method_file
 
-        method = run_method_file(method_file) if method is None else method
-    if on_conflict is not None and decisions is None:
-        raise UsageError("--on-conflict goes with --decisions RUN, whose reviewers may disagree; leave it out")
-    options = said.options | {
-        "method": method,
-        "cleaner": cleaner,
-        "network": network,
-        "pretrained": pretrained,
-        "seed": seed,
-        "device": device,
-        "data.noise": noise,
-        "data.limit": limit,
-        "data.trusted": trusted,
-        "data.on_conflict": on_conflict,
-        "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(prior)}",
-        "training.epochs": epochs,
-        "training.quick": quick or None,
-        "output.slim_checkpoint": slim_checkpoint or None,
-        "engine.deterministic": deterministic or None,
-    }
-    looks = {"use": features, "backbone": backbone, "weights": weights, "offline": offline or None}
-    options |= {f"features.{name}": value for name, value in looks.items()}
-    if decisions is None and data is not None:
-        options |= _eyes(data, options, said.settings, preset is not None)
-    elif any(value is not None for value in looks.values()):
-        raise UsageError("a next round looks at pictures as the reviewed run did; leave out --features, --backbone and --weights")
-    if verbose and not dry_run:
-        raise UsageError("--verbose is for --dry-run; a run keeps every setting in its config.yaml")
-    config = config_for(data, decisions, preset, options, said.settings)
-    told = parse_settings(said.settings).keys() | {key for key in ("pictures.mirror",) if said.options.get(key) is not None}
-    made = spoils_own(preset, config.data.source, told | ({"data.noise"} if noise else set())) if preset else ""
-    for note in filter(None, (unheeded(config, told | (crossed_keys(preset) if preset else set())), made)):
-        console.print(f"note: {note}", style="yellow")
-    if dry_run:
-        from labelsieve.cli.dry_run import say_plan
+            method = run_method_file(method_file) if method is None else method
+        if on_conflict is not None and decisions is None:
+            raise UsageError("--on-conflict goes with --decisions RUN, whose reviewers may disagree; leave it out")
+        options = said.options | {
+            "method": method,
+            "cleaner": cleaner,
+            "network": network,
+            "pretrained": pretrained,
+            "seed": seed,
+            "device": device,
+            "data.noise": noise,
+            "data.limit": limit,
+            "data.trusted": trusted,
+            "data.on_conflict": on_conflict,
+            "training.prior": prior if prior in (None, "given", "uniform") else f"file:{whole_path(prior)}",
+            "training.epochs": epochs,
+            "training.quick": quick or None,
+            "output.slim_checkpoint": slim_checkpoint or None,
+            "engine.deterministic": deterministic or None,
+            "engine.batchnorm": batchnorm,
+        }
+        looks = {"use": features, "backbone": backbone, "weights": weights, "offline": offline or None}
+        options |= {f"features.{name}": value for name, value in looks.items()}
+        if decisions is None and data is not None:
+            options |= _eyes(data, options, said.settings, preset is not None)
+        elif any(value is not None for value in looks.values()):
+            raise UsageError(
+                "a next round looks at pictures as the reviewed run did; leave out --features, --backbone and --weights"
+            )
+        if verbose and not dry_run:
+            raise UsageError("--verbose is for --dry-run; a run keeps every setting in its config.yaml")
+        config = config_for(data, decisions, preset, options, said.settings)
+        told = parse_settings(said.settings).keys() | {key for key in ("pictures.mirror",) if said.options.get(key) is not None}
+        made = spoils_own(preset, config.data.source, told | ({"data.noise"} if noise else set())) if preset else ""
+        for note in filter(None, (unheeded(config, told | (crossed_keys(preset) if preset else set())), made)):
+            console.print(f"note: {note}", style="yellow")
+        if dry_run:
+            from labelsieve.cli.dry_run import say_plan
 
-        say_plan(config, out, verbose)
-        return
-    if out is None:
-        raise UsageError("no run folder is named; add --out RUN")
-    seconds = parse_duration(time_limit) if time_limit else None
-    show_training(opened(out, config, resume), seconds, began)
+            say_plan(config, out, verbose)
+            return
+        if out is None:
+            raise UsageError("no run folder is named; add --out RUN")
+        if met is not None:
+            met.compare("settings", to_yaml(config), "give all processes the same command")
+        seconds = parse_duration(time_limit) if time_limit else None
+        show_training(opened(out, config, resume, met), seconds, began)
 
 
 def _eyes(data: str, options: dict[str, Any], settings: list[str], preset: bool) -> dict[str, Any]:

@@ -199,6 +199,11 @@ class EngineConfig:
         None, "compile the networks and the steps of stage 1; none: on CUDA, where triton and a C compiler are"
     )
     capture: bool | None = setting(None, "steps as CUDA graphs; none: on CUDA")
+    batchnorm: str = setting(
+        "whole",
+        "what several processes normalise by: whole, the step's whole batch; rank, each its own part, which is faster",
+        choices=("whole", "rank"),
+    )
     deterministic: bool = setting(False, "kernels that repeat bit for bit, where torch has them; a CPU run does so anyway")
 
 

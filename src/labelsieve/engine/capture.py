@@ -7,8 +7,10 @@ dropout draws next.
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from labelsieve.errors import ToolError
@@ -66,8 +68,10 @@ class Captured:
                 self.step(*self.inputs)
         torch.cuda.current_stream().wait_stream(trials)
         self.graph = torch.cuda.CUDAGraph()
+        # NCCL watches its own work from a thread beside this one, which a recording of all threads would not bear.
+        shared: dict[str, Any] = {"capture_error_mode": "thread_local"} if dist.is_initialized() else {}
         try:
-            with torch.cuda.graph(self.graph, stream=stream):
+            with torch.cuda.graph(self.graph, stream=stream, **shared):
                 self.output = self.step(*self.inputs)
         except torch.cuda.OutOfMemoryError:
             raise

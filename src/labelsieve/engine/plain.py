@@ -7,13 +7,18 @@ It makes views, evidence and predictions of a `NoisyData`, and is the reference 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from labelsieve.data.augment import VectorViews, Views
+from labelsieve.data.augment.strong import Strong
+from labelsieve.data.augment.vectors import Shaken
+from labelsieve.data.augment.weak import Weak, shape_of
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.device import held_by
+from labelsieve.engine.dist import ALONE, Ranks
 from labelsieve.methods.contract import Method, Phase
 from labelsieve.methods.epochs import Named, Prepared
 from labelsieve.methods.net import Eye
@@ -41,6 +46,7 @@ class PlainEngine:
         where: str = "auto",
     ) -> None:
         self.device = torch.device(device)
+        self.ranks = ALONE
         self.on_device = held_by(self.device, data.images, where)
         self.images = data.images.to(self.device) if self.on_device else data.images
         self.labels = data.labels.to(self.device)
@@ -48,12 +54,24 @@ class PlainEngine:
         self.views = views
         self.eval_batch = eval_batch
         self._latest: tuple[Tensor, Tensor] | None = None
+        self._mine: tuple[Tensor, Tensor] | None = None
 
     def weak(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        return self.views.weak(self.pictures(rows), generator)
+        return self._varied(self.views.weak, rows, generator)
 
     def strong(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        return self.views.strong(self.pictures(rows), generator)
+        return self._varied(self.views.strong, rows, generator)
+
+    def _varied(self, maker: Weak | Strong | Shaken, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Of pictures, each of several ranks makes a part of the views; what varies all of them is drawn everywhere."""
+        if not self.ranks.splits or isinstance(maker, Shaken):
+            return maker(self.pictures(rows), generator)
+        some = self.ranks.part(len(rows))
+        if self._mine is None or self._mine[0] is not rows:
+            self._mine = (rows, rows[some])
+        pictures = self.pictures(self._mine[1])
+        plan: Any = maker.draw(len(rows), shape_of(pictures), generator).rows(some)
+        return self.ranks.gathered(maker.apply(pictures, plan), len(rows))
 
     def view(self, rows: Tensor, kind: str, generator: torch.Generator) -> Tensor:
         """Views of the training samples `rows` (M,): plain, weak or strong."""
@@ -114,19 +132,33 @@ class PlainEngine:
     def adopt(self, method: Method) -> None:
         """Make a method run the way this engine runs; the plain way is how it is made."""
 
+    def join(self, ranks: Ranks, method: Method) -> None:
+        """From now on run what was adopted together with other processes."""
+        self.ranks = ranks
+        ranks.adopt(method)
+
     def predict(self, net: Eye, images: Tensor) -> Prediction:
         """What a network makes of pictures, or vectors, that lie anywhere."""
         return self._seen(net, len(images), lambda span: images[span])
 
-    @torch.no_grad()
     def _seen(self, net: Eye, count: int, fetch: Callable[[slice], Tensor]) -> Prediction:
+        """Several ranks look at a part each, unless there are fewer samples than ranks."""
+        ranks = self.ranks
+        if not ranks.splits or count < ranks.count:
+            return self._looked(net, slice(0, count), fetch)
+        found = self._looked(net, ranks.part(count), fetch)
+        return Prediction(ranks.gathered(found.logits, count), ranks.gathered(found.features, count))
+
+    @torch.no_grad()
+    def _looked(self, net: Eye, span: slice, fetch: Callable[[slice], Tensor]) -> Prediction:
         """In batches of one size: a short last one is filled up, so that a compiled network sees one shape."""
         net.network.eval()
-        size = min(self.eval_batch, count)
+        size = min(self.eval_batch, span.stop - span.start)
         parts = []
-        for first in range(0, count, size):
-            some = fetch(slice(first, first + size))
-            filled = torch.cat((some, fetch(slice(0, size - len(some))))) if len(some) < size else some
-            logits, features = net.look(self.views.plain(self.place(filled)))
-            parts.append((logits[: len(some)], features[: len(some)]))
+        with self.ranks.alone():
+            for first in range(span.start, span.stop, size):
+                some = fetch(slice(first, min(first + size, span.stop)))
+                filled = torch.cat((some, fetch(slice(span.start, span.start + size - len(some))))) if len(some) < size else some
+                logits, features = net.look(self.views.plain(self.place(filled)))
+                parts.append((logits[: len(some)], features[: len(some)]))
         return Prediction(torch.cat([logits for logits, _ in parts]), torch.cat([features for _, features in parts]))

@@ -26,6 +26,24 @@ class Engine(Look, Protocol):
     def prepare(self, phase: Phase) -> "Prepared":
         """The phase's step in the fastest form the device has."""
 
+    @property
+    def ranks(self) -> "Together":
+        """This process among those that train."""
+
+
+class Together(Protocol):
+    """The processes that share each step; mostly one."""
+
+    @property
+    def draws(self) -> tuple[int, ...]:
+        """By what layers that draw do so otherwise than in the other processes."""
+
+    def agreed(self, phase: Phase) -> Phase:
+        """The phase as all of them run it."""
+
+    def settle(self, phase: Phase) -> None:
+        """Make nets alike that have gone through a phase."""
+
 
 class Prepared(Protocol):
     """A step that takes the inputs in the phase's order and returns its terms as one tensor (T,); `terms` are their names."""
@@ -103,6 +121,7 @@ def _epoch(method: Method, engine: Engine, epoch: int) -> Epoch:
 
 def run(phase: Phase, engine: Engine, seed: int, epoch: int, turn: int = 0) -> Trained:
     """All steps of a phase, queued. `turn` counts the phases that trained the same net before in this epoch."""
+    phase = engine.ranks.agreed(phase)
     for net in phase.nets:
         net.train()
     for peer in phase.peers:
@@ -110,10 +129,12 @@ def run(phase: Phase, engine: Engine, seed: int, epoch: int, turn: int = 0) -> T
     number = phase.nets[0].number
     step = engine.prepare(phase)
     terms = []
-    with layers_drawing_from(seeded(seed, LAYERS, epoch, number, turn), phase.nets[0].mean.device):
+    draws = seeded(seed, LAYERS, epoch, number, turn, *engine.ranks.draws)
+    with layers_drawing_from(draws, phase.nets[0].mean.device):
         for chunk, first in enumerate(range(0, phase.steps, CHUNK)):
             some = slice(first, min(first + CHUNK, phase.steps))
             terms += [step(*inputs) for inputs in inputs_of(phase, some, engine, (seed, epoch, number, chunk, turn))]
+    engine.ranks.settle(phase)
     return Trained(tuple(net.number for net in phase.nets), step.terms, torch.stack(terms))
 
 

@@ -20,6 +20,8 @@ from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import interruptible
 from labelsieve.terminal.looking import Looking, say_rows
 from labelsieve.terminal.progress import say_summary, show_epochs
+from labelsieve.train.loop import each_epoch
+from labelsieve.train.ranks import Meeting, run_together
 from labelsieve.train.run import Run
 from labelsieve.train.start import start, start_or_resume
 from labelsieve.train.stop import Stopper
@@ -30,10 +32,11 @@ if TYPE_CHECKING:
 TOO_EARLY = "interrupted before the first epoch; nothing is lost, give the command again"
 
 
-def opened(out: Path, config: Config, resume: bool = True) -> Run:
+def opened(out: Path, config: Config, resume: bool = True, met: Meeting | None = None) -> Run:
     """A new run in `out`, or with `resume` the one that is there; the reading of its data is shown."""
     with interruptible(TOO_EARLY), Looking().shown() as watch:
-        return start_or_resume(out, config, watch) if resume else start(out, config, watch)
+        begins = start_or_resume if resume else start
+        return run_together(met, lambda: begins(out, config, watch), out, device=config.device, watch=watch)
 
 
 def made_wrong(rows: Rows) -> str:
@@ -45,6 +48,9 @@ def made_wrong(rows: Rows) -> str:
 
 def show_training(run: Run, limit: float | None, began: float | None = None) -> None:
     """Train to the end or to the limit (seconds since `began`), and say what came out. A signal ends it with its exit code."""
+    if run.parts.engine.ranks.rank:
+        train_along(run)
+        return
     folder, path = run.home, run.home.path
     if run.done:
         console.print(f"{path}: already done, {run.epoch} epochs")
@@ -72,6 +78,14 @@ def show_training(run: Run, limit: float | None, began: float | None = None) -> 
         console.print(f"stopped after epoch {run.epoch} of {run.parts.method.training.epochs}; resume with:")
         console.print(f"  {again}")
         raise typer.Exit(stopper.exit_code)
+
+
+def train_along(run: Run) -> None:
+    """Train as another process does that says how it goes; a signal here stops them all."""
+    stopper = Stopper()
+    with stopper.listening(lambda words: None):
+        for _ in each_epoch(run, stopper):
+            pass
 
 
 def _say_findings(run: Run) -> None:

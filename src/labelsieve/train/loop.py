@@ -72,7 +72,7 @@ def each_epoch(
             seconds, began = clock() - began, clock()
             again = pace.without_compilation(seconds)
             _move_on(run, epoch, record, seconds)
-            stopping = not run.done and stop()
+            stopping = not run.done and bool(run.parts.engine.ranks.most(stop()))
             _write(run, epoch, stopping or run.done)
             # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:
@@ -196,6 +196,8 @@ def _outcome(run: Run, epoch: Epoch) -> Outcome | None:
     if verdict is None and epoch.phase != WARM_UP:
         verdict = verdict_now(run.parts.method, run.parts.engine)
     if verdict is None or verdict.rows:
+        return None
+    if run.parts.engine.ranks.rank:  # rank 0 writes
         return None
     rows, method, held = run.rows, run.parts.method, run.parts.held
     limit, least = run.parts.limit(verdict.seen), run.parts.least(verdict.seen)

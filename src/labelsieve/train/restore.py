@@ -33,7 +33,8 @@ from labelsieve.train.run import Run, fingerprint, keep_answers, keep_estimate, 
 ALIKE = 0.01  # of a deviation: decoders round otherwise by far less
 
 
-def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None) -> Run:
+def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None, mends: bool = True) -> Run:
+    """The run as its checkpoint has it; with `mends`, what is missing in its folder is written again."""
     saved = checkpoint.load(folder.goes_on_from)
     rows = rows_for(_as_begun(config), watch, known_files(folder)) if rows is None else rows
     if fingerprint(rows) != saved.facts.get("fingerprint"):
@@ -53,7 +54,8 @@ def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows
             f"{folder.goes_on_from}: the checkpoint does not fit {folder.config} ({type(error).__name__}); one of them was "
             f"changed or damaged: put it back as it was, or start a new run"
         ) from None
-    _mend(run)
+    if mends:
+        _mend(run)
     return run
 
 

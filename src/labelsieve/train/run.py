@@ -142,12 +142,16 @@ def keep_model(run: Run) -> None:
 
 
 def keep_answers(run: Run) -> None:
-    """What the model that is kept says of each test picture. One chosen on validation meets them once the run is done."""
+    """What the model that is kept says of each test picture. One chosen on validation meets them once the run is done.
+
+    Of several processes only the one that writes looks at them.
+    """
     held, method = run.rows.test, run.parts.method
     if held is None or (run.chosen is not None and not run.done):
         return
     if run.chosen is None:
-        seen = [run.parts.engine.predict(eye, held.images) for eye in method.model]
+        with run.parts.engine.ranks.alone():
+            seen = [run.parts.engine.predict(eye, held.images) for eye in method.model]
         scores = [prototype_scores(method, r, prediction) for r, prediction in enumerate(seen)]
         write_answers(run.home, [prediction.logits for prediction in seen], scores, held)
     else:

@@ -15,8 +15,9 @@ from labelsieve.config.schema import Config, override
 from labelsieve.config.validate import validate_for
 from labelsieve.data import label_files
 from labelsieve.engine.device import choose_device
-from labelsieve.errors import UsageError, command
+from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.nets.zoo import PREFIX
+from labelsieve.run_files import is_there
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checks import check_names, check_place
 from labelsieve.runs.data_facts import known_files, write_data_facts
@@ -79,6 +80,23 @@ def resume(
         folder.sweep()
         checkpoint.tidy(folder.goes_on_from)
         return run
+
+
+def follow(path: Path, source: str | None = None, device: str | None = None, watch: Watch | None = None) -> Run:
+    """The run that another process has opened at `path`, as it stands there, to be trained along with it; nothing is written."""
+    folder = RunFolder(path)
+    if not is_there(folder.config):
+        raise ToolError(
+            f"{path}: rank 0 has its run there, and this rank sees none; give --out a folder on a disk that all machines share"
+        )
+    config = folder.read_config()
+    if source is not None:
+        config = moved_to(config, source)
+    if device is not None:
+        config = replace(config, device=device)
+    run = restored(folder, config, watch, mends=False)
+    run.folder = None
+    return run
 
 
 def start_or_resume(path: Path, config: Config, watch: Watch | None = None) -> Run:

@@ -20,6 +20,7 @@ class Sgd:
         self.momenta = [torch.zeros_like(weight) for weight in self.weights]
         for weight in self.weights:
             weight.grad = torch.zeros_like(weight)
+        self.gathers: Callable[[], None] | None = None  # where several processes train, they add up their gradients here
         self.fused = self._fused() if self.weights and all(weight.is_cuda for weight in self.weights) else None
 
     def _fused(self) -> torch.optim.SGD:
@@ -37,6 +38,8 @@ class Sgd:
             assert weight.grad is not None
             weight.grad.zero_()
         loss.backward()
+        if self.gathers is not None:
+            self.gathers()
         if self.fused is not None:
             self.fused.param_groups[0]["lr"].copy_(lr)
             self.fused.step()
