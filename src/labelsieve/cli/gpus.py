@@ -71,9 +71,8 @@ def among_others(gpus: int | None, device: str | None) -> "Iterator[Meeting | No
     if not is_rank():
         yield None
         return
-    from labelsieve.terminal.console import console
+    from labelsieve.terminal.console import console, visible
     from labelsieve.terminal.ending import shortened
-    from labelsieve.texts import visible
     from labelsieve.train.ranks import meeting
 
     console.quiet = os.environ["RANK"] != "0"
