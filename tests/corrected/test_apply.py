@@ -3,6 +3,7 @@
 import csv
 import errno
 import io
+import os
 import shutil
 from pathlib import Path
 
@@ -83,19 +84,42 @@ def test_a_copy_that_fails_blames_the_side_that_failed(
     def fail(*words: object, **named: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    class Bad(io.BytesIO):
+    class Bad(io.FileIO):
         read = fail
 
     if readable:
         monkeypatch.setattr(trees.os, "utime", fail)
     else:
-        monkeypatch.setattr(Files, "open", lambda self, row: Bad())
+        monkeypatch.setattr(Files, "open", lambda self, row: Bad(next(tree.rglob("*.png"))))
     with pytest.raises(ToolError) as caught:
         apply_run(run, tmp_path / "new", as_advised(run), put="copy")
     source, target = f"{tree}/", str(tmp_path / "new")
     assert str(caught.value).startswith(target if readable else source)
     assert (".png: this picture cannot be read (Input/output error)" in str(caught.value)) != readable
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="this system tells of no holes")
+def test_a_copy_keeps_holes(tmp_path: Path) -> None:
+    """Of a file of a few bytes on the disk that says it has gigabytes, whatever it holds."""
+    source, made = tmp_path / "0.png", tmp_path / "new.png"
+    for begin, middle, end in ((b"", b"", b""), (b"begin", b"", b"end"), (b"", b"middle", b""), (b"x" * 3_000_000, b"m", b"")):
+        size = 2**21 if len(begin) > 2**21 else 2**33
+        with source.open("wb") as file:
+            file.write(begin)
+            file.seek(2**22)
+            file.write(middle)
+            file.truncate(2**22 + size)
+            file.seek(0, 2)
+            file.write(end)
+        with source.open("rb") as opened:
+            trees.copy(opened, str(source), str(made))
+        assert made.stat().st_size == source.stat().st_size
+        assert made.stat().st_blocks <= source.stat().st_blocks + 2 * 2**21 // 512
+        with source.open("rb") as left, made.open("rb") as right:
+            for place in (0, 2**22, 2**22 + size - 2**20):
+                assert left.seek(place) == right.seek(place) and left.read(2**22) == right.read(2**22)
+        made.unlink()
 
 
 def test_links_that_lead_elsewhere_come_with_the_command_that_reads_them(tmp_path: Path, run: Path) -> None:

@@ -55,12 +55,25 @@ def _check_same(opened: BinaryIO, linked: os.stat_result, target: str) -> None:
 
 
 def copy(opened: BinaryIO, source: str, target: str) -> None:
+    seen, place = os.fstat(opened.fileno()), 0
     with open(target, "xb") as made:  # noqa: PTH123 - text, for speed
-        while part := read_part(opened, source):
+        while (place := _next_data(opened, place, seen.st_size)) < seen.st_size and (part := read_part(opened, source)):
+            made.seek(place)
             made.write(part)
-    seen = os.fstat(opened.fileno())
+            place += len(part)
+        made.truncate(place)
     os.utime(target, ns=(seen.st_atime_ns, seen.st_mtime_ns))
     os.chmod(target, seen.st_mode & 0o777)  # noqa: PTH101
+
+
+def _next_data(opened: BinaryIO, place: int, size: int) -> int:
+    """Where the next bytes are, at `place` or behind a hole, and `opened` is then: a hole is not written out as zeros."""
+    if hasattr(os, "SEEK_DATA"):
+        try:
+            place = os.lseek(opened.fileno(), place, os.SEEK_DATA)
+        except OSError as error:
+            place = size if error.errno == errno.ENXIO else place  # the rest is a hole; or the file system tells of none
+    return opened.seek(place)
 
 
 def read_part(opened: BinaryIO, source: str) -> bytes:
