@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from labelsieve.benchmark.any_method import LOOK
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce.cells import Job
 from labelsieve.reproduce.paper import TABLES
@@ -131,6 +132,13 @@ def test_a_bench_file_gives_its_speed_and_another_file_is_named(tmp_path: Path) 
     assert web.mixed(task) == pytest.approx(
         16 * (1 + 5000 / 32_000) + 0.6 * 32_000 / 16_000 * 100
     )  # 60 % of the labels count as clean
+    shape = {"samples": 50_000, "method": "ssr+", "network": "preact-resnet18", "picture": [3, 32, 32]}
+    facts = {"device": "cuda (made)", "shape": shape, "parts_s": {LOOK: 0.2}, "epoch_s": 2.0, "startup_s": 10.0}
+    (tmp_path / "method.json").write_text(json.dumps(facts))
+    jobs = [job for job in TABLES["table2"]().jobs if job.name.startswith("cifar100-sym90+")]
+    fitting = [task for task in make(jobs, Settings()) if from_bench(tmp_path / "method.json").fits(task)]
+    assert [task.config.method for task in fitting] == ["ssr+"]
+    assert seconds_of(fitting[0], from_bench(tmp_path / "method.json")) == pytest.approx(10 + 300 * (2.0 + 0.2 / 5))
     (tmp_path / "bench.json").write_text("{}")
     for name in ("bench.json", "none.json"):
         with pytest.raises(ToolError, match="bench --json"):

@@ -17,6 +17,8 @@ from labelsieve.methods.parts.neighbours import nearest
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
 
+LOOK = "evidence of one network"
+
 
 def measure_method(config: Config, rows: Rows, say: Callable[[str], None], repeats: int = 3, began: float | None = None) -> Bench:
     """One epoch as the method has it half-way through a run; `began` is when the command did (`time.perf_counter`)."""
@@ -31,7 +33,7 @@ def measure_method(config: Config, rows: Rows, say: Callable[[str], None], repea
     result.startup_s = time.perf_counter() - began
     result.ceiling = ceiling(parts, rows, clock, repeats)
     features = parts.engine.evidence(parts.method.nets[0]).features
-    result.parts_s["evidence of one network"] = clock.seconds(lambda: parts.engine.evidence(parts.method.nets[0]), repeats)
+    result.parts_s[LOOK] = clock.seconds(lambda: parts.engine.evidence(parts.method.nets[0]), repeats)
     result.parts_s["200 nearest of all"] = clock.seconds(lambda: nearest(features, 200), repeats)
     result.epoch_s = clock.seconds(lambda: whole_epoch(parts), repeats)
     ideal = seen[True] / result.ceiling["trained"] + seen[False] / result.ceiling["inferred"]

@@ -13,7 +13,19 @@ from labelsieve.data.sources import source_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Cell, Job, Table, chosen
-from labelsieve.reproduce.plan import H200, TINY, Speed, fit, from_bench, from_runs, measured_here, network_of, phases, total
+from labelsieve.reproduce.plan import (
+    H200,
+    TINY,
+    Speed,
+    alone,
+    fit,
+    from_bench,
+    from_runs,
+    measured_here,
+    network_of,
+    phases,
+    total,
+)
 from labelsieve.reproduce.sweep import read_sweep, refuse_other_sweep
 from labelsieve.reproduce.tasks import NEEDS_PATH, Places, Settings, Task, lacks, tasks_for
 from labelsieve.terminal.console import console, parse_duration, say_duration
@@ -159,6 +171,7 @@ def speeds_for(asked: Asked, tasks: Sequence[Task]) -> list[Speed]:
     if not asked.budget or cuda:
         found.append(H200)
     unknown = [task for task in tasks if task.job.source in TINY and not any(speed.fits(task) for speed in found)]
+    unknown = [task for task in unknown if not alone(task)]
     for network in dict.fromkeys(map(network_of, unknown)):
         one = next(task for task in unknown if network_of(task) == network)
         console.print(f"measuring the speed of {network} here, for some seconds")
@@ -194,7 +207,7 @@ def say_time(plan: Planned) -> None:
             epochs, took = epochs_of(task.config), seconds[task.name]
             share = f"{100 * epochs / task.job.epochs:.0f} %"
             words = "not measured" if took is None else "done" if task.done else say_duration(took)
-            grid.add_row(task.job.name, str(epochs), share, str(phases(task)[0]), words)
+            grid.add_row(task.job.name, str(epochs), share, "" if alone(task) else str(phases(task)[0]), words)
     console.print("\ntime, where runs that differ only in the cleaner share one warm-up:")
     console.print(grid)
     unknown = [task.job.name for task in plan.tasks if seconds[task.name] is None]
@@ -206,8 +219,8 @@ def say_time(plan: Planned) -> None:
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
         console.print(
-            f"not counted, for no measured speed fits: {names}. Measure with `labelsieve bench --json FILE` (the web sets: with "
-            f"--profile large), then --speed FILE"
+            f"not counted, for no measured speed fits: {names}. Measure with `labelsieve bench --json FILE` (another method: "
+            f"with --method NAME, the web sets: with --profile large), then --speed FILE"
         )
     unplanned = "this sweep was planned without them (use another --out)" if plan.before else "they do not fit"
     for jobs, why in ((plan.dropped, unplanned), (plan.lacking, "their data or weights were not named")):

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from labelsieve import doors, run_files
+from labelsieve.benchmark.any_method import LOOK
 from labelsieve.benchmark.speed import Clock, epoch, made_rows, warm_up
 from labelsieve.config.fitting import network_for
 from labelsieve.config.lengths import divides, epochs_of
@@ -19,6 +20,7 @@ from labelsieve.config.schema import override
 from labelsieve.doors import Damage, reading
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
+from labelsieve.methods.ce import CrossEntropy
 from labelsieve.methods.dividemix import Division
 from labelsieve.methods.parts.names import PROTOTYPES
 from labelsieve.reproduce.cells import Job
@@ -52,9 +54,10 @@ class Speed:
     start_s: float  # before the first epoch
     test_s: float  # of looking at all test pictures after every epoch; 0 where the others hold it
     source: str  # in words
+    method: str = ""  # whose epochs; "": of plain training, and of methods that divide labels
 
     def fits(self, task: Task) -> bool:
-        return task.job.source in SIDES and self.network == network_of(task)
+        return task.job.source in SIDES and self.network == network_of(task) and self.method == alone(task)
 
     def warm_up(self, task: Task) -> float:
         return self._tested(task) + self.warm_up_s * self._scale(task)
@@ -78,6 +81,11 @@ H200 = Speed(
     *("preact-resnet18", 32, 50_000, 25_000, 2.121, 4.268, 0.317 + 0.013 + 0.127, 26.0, 0.063),
     source="one NVIDIA H200, as measured in RESULTS.md (`labelsieve bench`)",
 )
+
+
+def alone(task: Task) -> str:
+    """The task's method, where its epochs are like no other's."""
+    return "" if divides(task.config) or task.config.method == CrossEntropy.name else task.config.method
 
 
 def _samples(task: Task) -> int:
@@ -153,6 +161,8 @@ def from_bench(path: Path) -> Speed:
             return _from_profile(facts, path)
         shape, parts = facts["shape"], facts["parts_s"]
         network, side = str(shape["network"]), int(shape["picture"][-1])
+        if LOOK in parts:
+            return _of_method(facts, network, side, path)
         warm = float(parts["warm-up epoch, both networks"])
         fixed = sum(float(parts[name]) for name in FIXED)
         counts = int(shape["samples"]), int(shape["labelled"])
@@ -161,6 +171,16 @@ def from_bench(path: Path) -> Speed:
         if not all(map(math.isfinite, (*times, tested))) or min(*counts, side) < 1:
             raise Damage("no speed that can be")
         return Speed(network, side, *counts, *times, tested, source=f"{facts['device']}, {path}")
+
+
+def _of_method(facts: dict[str, Any], network: str, side: int, path: Path) -> Speed:
+    """All epochs of a method that `bench --method` timed are alike."""
+    samples, epoch_s, looking = int(facts["shape"]["samples"]), float(facts["epoch_s"]), float(facts["parts_s"][LOOK])
+    times = epoch_s, epoch_s, 0.0, float(facts["startup_s"]), looking * TESTED / samples
+    if not all(map(math.isfinite, times)) or min(samples, side) < 1:
+        raise Damage("no speed that can be")
+    words = f"{facts['device']}, {path}"
+    return Speed(network, side, samples, samples, *times, source=words, method=str(facts["shape"]["method"]))
 
 
 def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
@@ -188,15 +208,18 @@ def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
 
 
 def from_runs(tasks: Sequence[Task]) -> list[Speed]:
-    """What the sweep's own runs took so far, one for each network; runs that are half done tell as well."""
-    found: dict[str, Speed] = {}
+    """What the sweep's own runs took so far, one for each network and method; runs that are half done tell as well."""
+    found: dict[tuple[str, str], Speed] = {}
     for task in tasks:
-        if task.job.source not in SIDES or not task.folder.metrics.exists() or network_of(task) in found:
+        key = network_of(task), alone(task)
+        if task.job.source not in SIDES or not task.folder.metrics.exists() or key in found:
             continue
         record = read_record(task.folder)
         timings = run_files.records(task.folder.timings)
         warm = [line["seconds"] for line in timings if line["phase"] == "warm-up"]
         mixed = [line["seconds"] for line in timings if line["phase"] in ("mixture", "prototypes")]
+        if alone(task):
+            warm = mixed = [line["seconds"] for line in timings if line["phase"] != "final"]
         shares = [share for line in record.metrics for share in line.get("clean_share", ())]
         if len(warm) < 2 or len(mixed) < 2:
             continue
@@ -205,7 +228,7 @@ def from_runs(tasks: Sequence[Task]) -> list[Speed]:
         side = SIDES[task.job.source][0]
         times = median(warm), median(mixed), 0.1 * median(mixed), max(0.0, warm[0] - median(warm))
         source = f"{record.environment.get('device', 'this machine')}, epochs of {task.folder.path}"
-        found[network_of(task)] = Speed(network_of(task), side, samples, labelled, *times, 0.0, source=source)
+        found[key] = Speed(key[0], side, samples, labelled, *times, 0.0, source=source, method=key[1])
     return list(found.values())
 
 
