@@ -97,7 +97,7 @@ def test_the_command_of_a_task_gives_its_configuration(
     name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen: list[Config] = []
-    monkeypatch.setattr(training, "opened", lambda out, config, resume: seen.append(config))
+    monkeypatch.setattr(training, "opened", lambda out, config, *_: seen.append(config))
     monkeypatch.setattr(training, "show_training", lambda run, limit, began: None)
     tasks = tasks_for(TABLES[name]().jobs[:6], [2], settings, PLACES, tmp_path)
     for task in tasks:
