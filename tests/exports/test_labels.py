@@ -129,6 +129,7 @@ def test_huggingfaces_table_keeps_texts_that_look_like_numbers_or_nothing(tmp_pa
     huggingface_files(replace(found, ids=("00012", "NA")), album, out)
     rows = [json.loads(line) for line in (out / "train" / "metadata.jsonl").read_text().splitlines()]
     assert [(row["id"], row["label"]) for row in rows] == [("00012", "007"), ("NA", "null")]
+    assert [row["sample_issue"] for row in rows] == ["blurred", ""]
     listing = list_pictures(recognise(out, PictureOptions()), PictureOptions())
     assert list(listing.classes) == ["007", "null"] and list(listing.ids) == ["00012", "NA"]
 
@@ -154,7 +155,7 @@ def two_files(tmp_path: Path, classes: tuple[str, ...]) -> tuple[Sheet, Album]:
         Image.fromarray(np.zeros((4, 4), np.uint8)).save(root / name)
     found = Sheet(
         ("x", "y"), classes, np.array([0, 1]), np.array([1, 1]), np.array([0.9, 0.8]), np.array([0.1, 0.9]),
-        np.array([True, False]), ("a b.PNG", "c.png"), np.array([0, 1]),
+        np.array([True, False]), ("a b.PNG", "c.png"), np.array([0, 1]), ("blurred", ""), ("", ""),
     )  # fmt: skip
     return found, Album(tiny_config(f"pictures:{root}"), found.ids, found.paths)
 

@@ -29,6 +29,8 @@ class Sheet:
     is_issue: np.ndarray  # (N,) bool
     paths: tuple[str, ...]  # as the user wrote them; empty where samples are no files
     order: np.ndarray  # (N,) int64
+    own: tuple[str, ...]  # what is wrong with a sample itself, or ""
+    copy_of: tuple[str, ...]  # of a near copy: the sample that it copies
 
 
 def read_sheet(folder: RunFolder) -> Sheet:
@@ -46,6 +48,8 @@ def read_sheet(folder: RunFolder) -> Sheet:
         found.is_issue,
         tuple(listed["path"][i] for i in back),
         found.order,
+        tuple(listed["sample_issue"][i] for i in back),
+        tuple(listed["copy_of"][i] for i in back),
     )
 
 
@@ -59,12 +63,13 @@ def cleanlab_files(found: Sheet, probabilities: Callable[[], np.ndarray], folder
     np.save(folder / "labels.npy", found.given, allow_pickle=False)
     np.save(folder / "pred_probs.npy", probabilities().astype(np.float64), allow_pickle=False)
     write_json(folder / "classes.json", list(found.classes))
-    head = ("id", "is_label_issue", "label_score", "label_quality", "given_label", "predicted_label")
+    head = ("id", "is_label_issue", "label_score", "label_quality", "given_label", "predicted_label", "sample_issue", "copy_of")
     rows = []
     for row in range(len(found.ids)):
         fact = facts(found, row)
         score = fact["label_score"]
-        rows.append((fact["id"], fact["is_label_issue"], score, score, fact["given_label"], fact["suggested_label"]))
+        said = (fact["given_label"], fact["suggested_label"], fact["sample_issue"], fact["copy_of"])
+        rows.append((fact["id"], fact["is_label_issue"], score, score, *said))
     write_csv(folder / "label_issues.csv", head, rows)
 
 
@@ -81,7 +86,8 @@ def fiftyone_files(found: Sheet, album: Album, folder: Path) -> None:
     given, suggested = {}, {}
     for row in range(len(found.ids)):
         fact, key = facts(found, row), Path(album.put(row, media)).stem
-        more = {"sample_id": fact["id"], "label_score": fact["label_score"], "is_label_issue": fact["is_label_issue"]}
+        names = ("label_score", "is_label_issue", "sample_issue", "copy_of")
+        more = {"sample_id": fact["id"]} | {name: fact[name] for name in names}
         given[key] = {"label": int(found.given[row]), "attributes": more}
         suggested[key] = {"label": int(found.suggested[row]), "confidence": fact["suggested_confidence"], "attributes": more}
     for name, labels in (("labels.json", given), ("predictions.json", suggested)):
@@ -144,6 +150,8 @@ def facts(found: Sheet, row: int) -> dict[str, Any]:
         "suggested_confidence": round(float(found.confidence[row]), 6),
         "label_score": round(float(found.score[row]), 6),
         "is_label_issue": bool(found.is_issue[row]),
+        "sample_issue": found.own[row],
+        "copy_of": found.copy_of[row],
     }
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from labelsieve.decisions.decision import Decision
-from labelsieve.issues.rules import ACTIONS, KINDS
+from labelsieve.issues.rules import ACTIONS, KINDS, SAMPLE_ISSUES
 from labelsieve.review.filters import CHOICES, STATES
 from labelsieve.review.opening import Review
+from labelsieve.review.table import OWN_KINDS
 from labelsieve.review.wrong_left import COVER, NEXT, ONE_IN
 
 LIKELIEST = 9  # classes that have a key of their own
@@ -25,10 +26,18 @@ def start(review: Review, who: str) -> dict[str, Any]:
         "given": np.bincount(table.given[table.is_issue], minlength=len(table.classes)).tolist(),
         "pairs": review.pairs[:PAIRS].tolist(),
         "states": list(CHOICES),
+        "own": own_kinds(review),
+        "map": table.at is not None,
         "who": who,
         "pictures": review.pictures.exist,
         "shown": shown(review),
     }
+
+
+def own_kinds(review: Review) -> list[tuple[str, int, str]]:
+    """(kind, how many, what it means) of what is wrong with samples themselves, where there are any."""
+    counts = np.bincount(review.table.own, minlength=len(OWN_KINDS)).tolist()
+    return [(kind, count, SAMPLE_ISSUES[kind]) for kind, count in zip(OWN_KINDS[1:], counts[1:]) if count]
 
 
 def shown(review: Review) -> dict[str, Any]:
@@ -65,6 +74,7 @@ def row(review: Review, at: int) -> dict[str, Any]:
         "score": round(float(table.score[at]), 4),
         "confidence": round(float(table.confidence[at]), 4),
         "kind": KINDS[table.kind[at]],
+        "own": OWN_KINDS[table.own[at]],
         "advice": ACTIONS[table.action[at]],
         "likeliest": likeliest(review, at),
         **standing(review, name),
@@ -111,8 +121,18 @@ def detail(review: Review, at: int) -> dict[str, Any]:
         "near_given": [_near(review, other) for other in given],
         "near_suggested": [_near(review, other) for other in suggested],
         "alike": [_near(review, other) for other in alike],
+        "copy": _copy(review, at),
         "decisions": [_opinion(entry) for entry in review.desk.past(table.ids[at], PAST)],
     }
+
+
+def _copy(review: Review, at: int) -> dict[str, Any] | None:
+    """The sample that shows the same picture: a row of its own, or one of the test set, which has no label here."""
+    name = review.table.copies.get(at)
+    if name is None:
+        return None
+    other = review.table.row_of.get(name)
+    return {"id": name} if other is None else row(review, other)
 
 
 def _near(review: Review, at: int) -> dict[str, Any]:

@@ -57,7 +57,9 @@ class Desk:
         self._views: OrderedDict[tuple[int, Filter], View] = OrderedDict()
         # As the run itself counts: where it says that networks err more often than labels do, contradicting is no reason.
         doubted = (table.given != table.suggested) & (table.kind != KINDS.index(FINE))
-        self._groups = grouped((1 - table.score.astype(np.float64)) * doubted, table.is_issue, table.settled)
+        # Nor do answers on samples that are listed for what they are themselves say anything of the labels of others.
+        apart = table.settled | (~table.is_issue & (table.own > 0))
+        self._groups = grouped((1 - table.score.astype(np.float64)) * doubted, table.is_issue, apart)
         self._start(log.index)
 
     def _start(self, index: Index) -> None:
@@ -182,7 +184,7 @@ class Desk:
             index, known, state, wrong = self._index, self.events, self.state.copy(), self.wrong.copy()
             if self._left is not None and self._left[:2] == (index, known):
                 return self._left[2]
-        unsure = state == STATES.index("unsure")
+        unsure = (state == STATES.index("unsure")) | ((state == STATES.index("drop")) & (self.table.own > 0))
         found = wrong_left(self._groups, (state > 0) & ~unsure, wrong, np.random.default_rng(0), unsure)
         with self._guard:
             if index is self._index:  # else they were of another log

@@ -5,29 +5,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelsieve.errors import UsageError, suggest
-from labelsieve.review.table import IssueTable
+from labelsieve.review.map import inside
+from labelsieve.review.table import OWN_KINDS, IssueTable
 from labelsieve.review.texts import folded
 
 OPEN, CONFLICT, DECIDED, ANY = "open", "conflict", "decided", "any"
 # The code of a state is its place here; the rest of the names are groups of them.
 STATES = (OPEN, "accept", "keep", "relabel", "drop", "unsure")
 CHOICES = (*STATES, CONFLICT, DECIDED, ANY)
+ODD = "odd"  # samples with any issue of their own
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Empty texts do not filter. `everything` shows rows that are not listed as issues, too."""
+    """Empty texts do not filter. `everything` shows rows that are not listed as issues, too.
+
+    `own` lists samples that are odd themselves in place of label issues, of one kind or any; `area` is a piece of the map.
+    """
 
     given: str = ""
     suggested: str = ""
     state: str = OPEN
     text: str = ""
     everything: bool = False
+    own: str = ""
+    area: str = ""
 
 
 def chosen(table: IssueTable, asked: Filter, state: np.ndarray, conflict: np.ndarray) -> np.ndarray:
     """(M,) rows: `state` (N,) are codes of STATES, `conflict` (N,) bool."""
-    keep = np.ones(len(table), bool) if asked.everything else table.is_issue.copy()
+    keep = _listed(table, asked)
     for name, codes in ((asked.given, table.given), (asked.suggested, table.suggested)):
         if name:
             keep &= codes == _class(table, name)
@@ -39,7 +46,22 @@ def chosen(table: IssueTable, asked: Filter, state: np.ndarray, conflict: np.nda
         keep &= state == _state(asked.state)
     if asked.text.strip():
         keep &= _matching(table, asked.text.strip())
+    if asked.area:
+        keep &= inside(np.zeros((len(table), 2), np.float32) - 1 if table.at is None else table.at, asked.area)
     return np.flatnonzero(keep).astype(np.int32)
+
+
+def _listed(table: IssueTable, asked: Filter) -> np.ndarray:
+    if asked.own == ODD:
+        return table.own > 0
+    if asked.own:
+        if asked.own not in OWN_KINDS:
+            name = asked.own[:80]
+            raise UsageError(
+                f'"{name}" is no kind of sample issue{suggest(name, OWN_KINDS)}; use one of {", ".join(OWN_KINDS[1:])}'
+            )
+        return table.own == OWN_KINDS.index(asked.own)
+    return np.ones(len(table), bool) if asked.everything else table.is_issue.copy()
 
 
 def _class(table: IssueTable, name: str) -> int:

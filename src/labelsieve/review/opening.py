@@ -1,6 +1,6 @@
 """Opens a run folder for review and checks all that is needed of it. Nothing in the folder is ever run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from labelsieve.config.moved import moved_to
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.review.desk import Desk
 from labelsieve.review.evidence import Evidence, arrays_of, read_evidence
+from labelsieve.review.map import read_map
 from labelsieve.review.pictures import Pictures
 from labelsieve.review.table import IssueTable, read_table
 from labelsieve.runs.data_facts import known_files
@@ -59,6 +60,7 @@ def open_review(path: Path, source: str | None = None) -> Review:
     classes = tuple(str(name) for name in scores["classes"].tolist()) if "classes" in scores else None
     table = read_table(path, classes)
     evidence = read_evidence(path, table, scores)
+    table = replace(table, at=read_map(path, evidence))
     desk = Desk(table, DecisionLog(path))
     desk.catch_up()
     pictures = Pictures(config, table, partial(known_files, folder) if source is None else dict)

@@ -19,6 +19,7 @@ from PIL import Image
 from labelsieve.config.moved import to_show
 from labelsieve.config.schema import Config, from_yaml, to_yaml
 from labelsieve.errors import ToolError
+from labelsieve.issues.rules import TEST
 from labelsieve.review.encoding import CHANGED, encode
 
 Encoded = Callable[[str, int], tuple[bytes, str]]
@@ -28,16 +29,20 @@ def encoded_from_arrays(config: Config, given: dict[str, str], classes: tuple[st
     """A `ToolError` where the data are gone, have no pictures, or are not those of the run: `given` is {id: label}."""
     from labelsieve.runs.rows import rows_for
 
-    data = rows_for(replace(to_show(config), device="cpu")).data
+    opened = rows_for(replace(to_show(config), device="cpu"))
+    data, test = opened.data, opened.test
     if data.are_vectors:
         raise ToolError("the samples are vectors, which have no pictures")
     labels = (data.classes[k] for k in data.labels.tolist())
     if dict(zip(data.ids, labels)) != given or tuple(data.classes) != classes:
         raise ToolError(f"{CHANGED} ({config.data.source})")
-    rows, images = {name: row for row, name in enumerate(data.ids)}, data.images.numpy()
+    images = data.images.numpy()
+    shown = {name: images[row] for row, name in enumerate(data.ids)}
+    if test is not None:  # pictures of it may be copied in the training set
+        shown |= {f"{TEST}{test.ids[row] if test.ids else row}": one for row, one in enumerate(test.images.numpy())}
 
     def read(name: str, at_most: int) -> tuple[bytes, str]:
-        image = images[rows[name]]
+        image = shown[name]
         pixels = image[:3].transpose(1, 2, 0) if len(image) >= 3 else image[0]
         return encode(Image.fromarray(np.ascontiguousarray(pixels)), at_most)
 

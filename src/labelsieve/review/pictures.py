@@ -7,6 +7,7 @@ read by another process.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,13 @@ from labelsieve.config.schema import Config
 from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.data.pictures.fetch import fetch
+from labelsieve.data.pictures.listing import TRAIN, Listing
 from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.origins import NO_FILE
 from labelsieve.data.pictures.presence import Known, only_deleted
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError
+from labelsieve.issues.rules import TEST
 from labelsieve.review.encoding import CHANGED, encode
 from labelsieve.review.picture_process import Gone, PictureProcess
 from labelsieve.review.table import IssueTable
@@ -44,6 +47,7 @@ class Pictures:
     def __init__(self, config: Config, table: IssueTable, known: Callable[[], Known] = dict) -> None:
         """`known` gives the files that the run began with, if they are asked for: reading a million of them takes seconds."""
         self.config, self.table, self.remark, self.known = config, table, "", known
+        self._tested = frozenset(name for name in table.copies.values() if name.startswith(TEST))
         self.exist = config.data.source.partition(":")[0] != "embeddings"
         self._begun = False
         self._read: Encoded | None = None
@@ -54,7 +58,8 @@ class Pictures:
 
     def encoded(self, name: str, size: str) -> tuple[bytes, str]:
         """The picture of id `name` as (bytes, media type); `NoPicture` where there is none."""
-        if not self.exist or name not in self.table.row_of or size not in SIZES:
+        known = name in self.table.row_of or name in self._tested
+        if not self.exist or not known or size not in SIZES:
             raise NoPicture("there is no such picture")
         key = (name, size)
         with self._guard:
@@ -105,12 +110,26 @@ class Pictures:
             options = picture_options(self.config.pictures)
             if recognise(Path(place), options).has_pictures:
                 as_given = self.config.data.noise == "none" and self.config.data.decisions is None
-                return from_files(Path(place), options, as_given, self.table, self.known)
+                read = from_files(Path(place), options, as_given, self.table, self.known)
+                return self._with_tested(read, Path(place), options) if self._tested else read
         table = self.table
         given = {name: table.classes[table.given[row]] for name, row in table.row_of.items()}
         self._process = PictureProcess(self.config, given, table.classes)
         self._process.await_opening()
         return self._process.encoded
+
+    def _with_tested(self, read: Encoded, place: Path, options: PictureOptions) -> Encoded:
+        """The same, and pictures of the test set that training pictures copy, where they are files."""
+        val = self.config.pictures.val
+        try:
+            options = options if val is None else replace(options, measuring=True, classes=None)
+            listing = list_pictures(recognise(place if val is None else Path(val), options), options)
+        except ToolError:  # the training pictures are there all the same
+            return read
+        names = enumerate(listing.ids)
+        held = {TEST + name: row for row, name in names if val is not None or listing.splits[row] != TRAIN}
+        rows = {name: row for name, row in held.items() if name in self._tested}
+        return lambda name, at_most: encoded_file(listing, rows[name], at_most, options) if name in rows else read(name, at_most)
 
     def _keep(self, key: tuple[str, str], found: tuple[bytes, str]) -> None:
         with self._guard:
@@ -136,16 +155,19 @@ def from_files(place: Path, options: PictureOptions, labels_fit: bool, table: Is
     def read(name: str, at_most: int) -> tuple[bytes, str]:
         if name not in rows:
             raise NoPicture(NO_FILE)
-        row = rows[name]
-        problems = listing.origin.take(np.array([row])).examined()[1]  # missing, or a link that leads out of the root
-        if problems:
-            raise NoPicture(problems[0])
-        with fetch(listing.origin.reference(row)) as stream:
-            picture = open_picture(stream)
-            picture.draft("RGB", (2 * at_most, 2 * at_most))
-            turned = orientation(picture)
-            picture.load()
-            plain = eight_bit(picture, "L" if picture.mode in ("1", "L") else "RGB", options.white or WHITEST)
-        return encode(plain.transpose(TURNS[turned]) if turned in TURNS else plain, at_most)
+        return encoded_file(listing, rows[name], at_most, options)
 
     return read
+
+
+def encoded_file(listing: Listing, row: int, at_most: int, options: PictureOptions) -> tuple[bytes, str]:
+    problems = listing.origin.take(np.array([row])).examined()[1]  # missing, or a link that leads out of the root
+    if problems:
+        raise NoPicture(problems[0])
+    with fetch(listing.origin.reference(row)) as stream:
+        picture = open_picture(stream)
+        picture.draft("RGB", (2 * at_most, 2 * at_most))
+        turned = orientation(picture)
+        picture.load()
+        plain = eight_bit(picture, "L" if picture.mode in ("1", "L") else "RGB", options.white or WHITEST)
+    return encode(plain.transpose(TURNS[turned]) if turned in TURNS else plain, at_most)

@@ -23,6 +23,7 @@ from labelsieve.review import answers
 from labelsieve.review.filters import Filter
 from labelsieve.review.guard import LOOPBACK, App, Guard
 from labelsieve.review.invitation import Invitation
+from labelsieve.review.map import as_bytes
 from labelsieve.review.opening import Review
 from labelsieve.review.pictures import NoPicture, NotYet
 from labelsieve.review.table import IssueTable
@@ -112,8 +113,16 @@ Place = Annotated[int, Query(ge=-1, le=2**31)]
 Count = Annotated[int, Query(ge=0, le=2**53)]
 
 
-def filter_of(given: Text = "", suggested: Text = "", state: Text = "open", text: Text = "", everything: bool = False) -> Filter:
-    return Filter(given, suggested, state, text, everything)
+def filter_of(
+    given: Text = "",
+    suggested: Text = "",
+    state: Text = "open",
+    text: Text = "",
+    everything: bool = False,
+    own: Text = "",
+    area: Text = "",
+) -> Filter:
+    return Filter(given, suggested, state, text, everything, own, area)
 
 
 Asked = Annotated[Filter, Depends(filter_of)]
@@ -212,6 +221,18 @@ def _reading(app: FastAPI, review: Review, who: str) -> None:
         if at is None:
             return Plain({"error": "there is no such sample in this run"}, 404)
         return Plain(answers.detail(review, at))
+
+    @app.get("/api/map")
+    def whole_map() -> Response:
+        if table.at is None:
+            return Plain({"error": "this run has no map; a finished run of this version has one"}, 404)
+        return Response(as_bytes(table, table.at), media_type="application/octet-stream")
+
+    @app.get("/api/at")
+    def row_at(row: Place) -> Response:
+        if not 0 <= row < len(table):
+            return Plain({"error": "there is no such row in this run"}, 404)
+        return Plain(answers.row(review, row))
 
     @app.get("/api/changes")
     def changes(since: Count = 0, heard: Count = 0, mark: Text = "") -> Response:

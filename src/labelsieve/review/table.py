@@ -6,7 +6,7 @@ the CSV, which may have been changed by hand.
 
 import csv
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -20,7 +20,7 @@ from labelsieve import run_files
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
-from labelsieve.issues.rules import ACTIONS, KINDS
+from labelsieve.issues.rules import ACTIONS, KINDS, SAMPLE_ISSUES
 from labelsieve.review.texts import Texts
 from labelsieve.run_files import is_there
 
@@ -29,7 +29,9 @@ CODED = ("given_label", "suggested_label", "kind", "action")
 NUMBERS = ("suggested_confidence", "label_score")
 FLAGS = ("is_label_issue",)
 WANTED = (*TEXTS, *CODED, *NUMBERS, *FLAGS)
-DECIDED = "decided"  # in an earlier round; older files lack it
+DECIDED, OWN, COPY = "decided", "sample_issue", "copy_of"
+ADDED = (DECIDED, OWN, COPY)  # older files lack them
+OWN_KINDS = ("", *SAMPLE_ISSUES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,9 @@ class IssueTable:
     score: np.ndarray  # (N,) float32, of the given class
     is_issue: np.ndarray  # (N,) bool
     settled: np.ndarray  # (N,) bool: decided in an earlier round
+    own: np.ndarray  # (N,) int8: what is wrong with the sample itself, a place in OWN_KINDS
+    copies: Mapping[int, str]  # {row: id of the sample that it copies}
+    at: np.ndarray | None = None  # (N, 2) places on the map
 
     def __len__(self) -> int:
         return len(self.given)
@@ -79,6 +84,8 @@ def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable
         _in_range(raw["label_score"], f"{file}: label_score"),
         raw["is_label_issue"],
         np.array([word in LABELLING for word in raw[DECIDED][1]] or [False], bool)[raw[DECIDED][0]],
+        _coded(raw[OWN], OWN_KINDS, f"{file}: sample_issue", "kinds").astype(np.int8),
+        {row: raw[COPY][1][code] for row, code in enumerate(raw[COPY][0].tolist()) if raw[COPY][1][code]},
     )
     if len(table.row_of) != len(table):
         raise ToolError(f"{file}: an id occurs more than once; put the file back, or repeat the run")
@@ -108,13 +115,13 @@ def _from_parquet(file: Path) -> dict[str, Any]:
     with reading(file, "delete it: issues.csv says the same"), run_files.open_file(file) as opened:
         source = parquet.ParquetFile(opened)
         known = source.schema_arrow.names
-        table = source.read(columns=[name for name in (*WANTED, DECIDED) if name in known])
+        table = source.read(columns=[name for name in (*WANTED, *ADDED) if name in known])
         missing = [name for name in WANTED if name not in table.column_names]
         if missing:
             raise Damage(f'the column "{missing[0]}" is missing')
         raw: dict[str, Any] = {name: Texts.of_arrow(table[name]) for name in TEXTS}
-        raw[DECIDED] = (np.zeros(len(table), np.int64), [""])
-        for name in (*CODED, DECIDED) if DECIDED in known else CODED:
+        raw |= {name: (np.zeros(len(table), np.int64), [""]) for name in ADDED}
+        for name in (*CODED, *(name for name in ADDED if name in known)):
             coded = table[name].cast(arrow.string()).fill_null("").combine_chunks().dictionary_encode()
             raw[name] = (np.asarray(coded.indices), coded.dictionary.to_pylist())
         raw |= {name: table[name].cast(arrow.float64()).to_numpy() for name in NUMBERS}
@@ -129,13 +136,13 @@ def _from_csv(file: Path) -> dict[str, Any]:
         missing = [name for name in WANTED if name not in header]
         if missing:
             raise Damage(f'the column "{missing[0]}" is missing')
-        return _columns(reader, {name: header.index(name) for name in (*WANTED, DECIDED) if name in header}, file)
+        return _columns(reader, {name: header.index(name) for name in (*WANTED, *ADDED) if name in header}, file)
 
 
 def _columns(lines: Iterable[list[str]], places: dict[str, int], file: Path) -> dict[str, Any]:
     """Column by column out of the lines; words are numbered as they come."""
     kept: dict[str, list[Any]] = {name: [] for name in places}
-    words: dict[str, dict[str, int]] = {name: {} for name in (*CODED, DECIDED) if name in places}
+    words: dict[str, dict[str, int]] = {name: {} for name in (*CODED, *ADDED) if name in places}
     takes: list[tuple[int, Callable[[str], Any], list[Any]]] = []
     for name, place in places.items():
         if name in words:
@@ -150,7 +157,7 @@ def _columns(lines: Iterable[list[str]], places: dict[str, int], file: Path) -> 
         except (IndexError, ValueError) as error:
             raise ToolError(f"{file}: row {number}: {error}; the file was changed by hand or damaged: put it back") from None
     raw: dict[str, Any] = {name: Texts.of(kept[name]) for name in TEXTS}
-    raw[DECIDED] = (np.zeros(len(kept["id"]), np.int64), [""])
+    raw |= {name: (np.zeros(len(kept["id"]), np.int64), [""]) for name in ADDED}
     raw |= {name: (np.array(kept[name], np.int64), list(words[name])) for name in words}
     raw |= {name: np.array(kept[name], np.float64) for name in NUMBERS}
     return raw | {name: np.array(kept[name], bool) for name in FLAGS}

@@ -74,21 +74,33 @@ function busy() {
   return loading;
 }
 
-function decideAt(places, action, label) {
-  const rows = places.map((place) => store.rows.get(place)).filter((row) => row && !(action === "clear" && row.state === "open"));
-  if (!rows.length) return;
-  const step = rows.map((row) => ({
-    id: row.id,
-    before: { action: row.state === "open" ? "clear" : row.state, label: row.label },
-    after: { action, label: outcome(row, action, label) },
-    given: store.classes[row.given],
-    seq: row.seq,
-    at: Date.now(),
-  }));
+const item = (row, action, label = null) => ({
+  id: row.id,
+  before: { action: row.state === "open" ? "clear" : row.state, label: row.label },
+  after: { action, label: outcome(row, action, label) },
+  given: store.classes[row.given],
+  seq: row.seq,
+  at: Date.now(),
+});
+
+function take(step) {
   undoable.push(step);
   redoable = [];
   write(step, "after");
   remember();
+}
+
+// Of two pictures that are the same, one stays; the other need not be in the list.
+export function keepOne(kept, dropped) {
+  if (busy()) return;
+  take([...(kept ? [item(kept, "keep")] : []), item(dropped, "drop")]);
+  announce(kept ? "one kept, its copy dropped" : "dropped");
+}
+
+function decideAt(places, action, label) {
+  const rows = places.map((place) => store.rows.get(place)).filter((row) => row && !(action === "clear" && row.state === "open"));
+  if (!rows.length) return;
+  take(rows.map((row) => item(row, action, label)));
   const what = action === "relabel" ? `relabelled ${label}` : DONE[action];
   announce(rows.length === 1 ? `${what}` : `${rows.length} labels: ${what}`);
   tell("decided", places);

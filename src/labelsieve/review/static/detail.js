@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { $, announce, h, percent } from "./dom.js";
-import { decide } from "./decide.js";
+import { decide, keepOne } from "./decide.js";
 import { SIGNS, WORDS, words } from "./grid.js";
 import { sparkline } from "./sparkline.js";
 import { current, on, store, tell } from "./store.js";
@@ -52,6 +52,21 @@ function alike(rows) {
       h("small", {}, `${store.classes[row.label]}${row.issue ? " ?" : ""}`))))));
 }
 
+// The same picture twice: side by side, and a press keeps one of them.
+function twice(row, other) {
+  if (!other) return null;
+  const tested = other.given === undefined;
+  const shot = (one, words) => h("li", {}, store.pictures && store.ready ? h("img", { src: api.picture(one.id), alt: one.id }) : h("span", {}, one.id),
+    h("small", {}, words));
+  return h("section", { class: "near twice", role: "group", "aria-label": "The same picture again" },
+    h("h3", {}, tested ? "The same, in the test set" : "The same, under another label"),
+    h("ul", {}, shot(row, store.classes[row.given]), shot(other, tested ? "test set" : store.classes[other.given])),
+    tested ? h("button", { onclick: () => keepOne(null, row) }, "Drop it here") : [
+      h("button", { onclick: () => keepOne(row, other) }, `Keep ${store.classes[row.given]}`), " ",
+      h("button", { onclick: () => keepOne(other, row) }, `Keep ${store.classes[other.given]}`)],
+    h("p", { class: "id" }, other.id));
+}
+
 function decisions(row) {
   if (!row.decisions.length) return null;
   return h("section", { class: "past" }, h("h3", {}, "Decisions"), h("ul", {}, row.decisions.slice().reverse().map((entry) =>
@@ -75,6 +90,8 @@ function body(row, full) {
     h("p", { class: "state", "data-state": row.conflict ? "conflict" : row.state }, row.conflict ? "conflict" :
       `${SIGNS[row.state]} ${WORDS[row.state]}${row.state === "relabel" ? ` as ${row.label}` : ""}`, row.waiting ? h("em", {}, " saving") : null),
     conflict({ ...full, ...row }),
+    row.own ? h("p", { class: "odd" }, h("b", {}, row.own), `: ${store.meanings[row.own] ?? ""}`) : null,
+    full ? twice(row, full.copy) : null,
     bar("given", store.classes[row.given], row.score, "given label, its score"),
     bar("suggested", store.classes[row.suggested], row.confidence, "suggested, share of the networks"),
     h("p", { class: "reason" }, full?.reason ?? ""),

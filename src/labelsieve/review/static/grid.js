@@ -22,11 +22,12 @@ function make(number) {
     suggested: h("span", { class: "suggested" }),
     score: h("span", { class: "score" }),
     mark: h("span", { class: "mark" }),
+    own: h("span", { class: "own" }),
     tick: h("span", { class: "tickmark", "aria-hidden": "true" }, "✓"),
   };
   parts.picture.addEventListener("error", () => { parts.picture.hidden = true; parts.none.hidden = false; say(parts.none, parts.root.title); });
   parts.root = h("div", { class: "card", role: "option", id: `card-${number}` },
-    h("div", { class: "shot" }, parts.picture, parts.none, parts.tick, parts.mark),
+    h("div", { class: "shot" }, parts.picture, parts.none, parts.tick, parts.own, parts.mark),
     h("div", { class: "names" }, parts.given, parts.score),
     h("div", { class: "names" }, h("span", { class: "arrow", "aria-hidden": "true" }, "→"), parts.suggested));
   parts.root.addEventListener("click", (event) => {
@@ -50,12 +51,13 @@ function fill(card, place) {
   card.root.classList.toggle("loading", !row);
   if (!row) {
     card.picture.removeAttribute("src");
-    for (const part of [card.given, card.suggested, card.score, card.mark]) say(part, "");
+    for (const part of [card.given, card.suggested, card.score, card.mark, card.own]) say(part, "");
     return;
   }
   say(card.given, store.classes[row.given]);
   say(card.suggested, store.classes[row.state === "relabel" ? store.classes.indexOf(row.label) : row.suggested] ?? row.label);
   say(card.score, percent(row.score));
+  say(card.own, row.own);
   say(card.mark, row.conflict ? "conflict" : row.state === "open" ? "" : `${SIGNS[row.state]} ${WORDS[row.state]}`);
   card.root.dataset.state = row.conflict ? "conflict" : row.state;
   card.root.classList.toggle("waiting", Boolean(row.waiting));
@@ -78,7 +80,7 @@ function shot(card, row) {
 export function words(row) {
   const state = row.conflict ? "in conflict" : `${WORDS[row.state]}${row.state === "relabel" ? ` as ${row.label}` : ""}`;
   return `${row.id}: given ${store.classes[row.given]}, suggested ${store.classes[row.suggested]}, ` +
-    `${percent(row.score)} likely right, ${state}${row.waiting ? ", not saved yet" : ""}`;
+    `${percent(row.score)} likely right, ${row.own ? `${row.own}, ` : ""}${state}${row.waiting ? ", not saved yet" : ""}`;
 }
 
 // How many cards fit; the first one on the page stays on the page.

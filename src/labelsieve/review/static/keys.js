@@ -5,6 +5,7 @@ import { decide, redo, undo } from "./decide.js";
 import { $, h, rest } from "./dom.js";
 import { unfold } from "./filters.js";
 import { go, renew, selectPage, toggle, toNextOpen } from "./list.js";
+import { open as openMap } from "./map.js";
 import { current, store, tell } from "./store.js";
 
 const page = (step) => go(store.mode === "single" ? store.focus + 10 * step : (Math.floor(store.focus / store.perPage) + step) * store.perPage);
@@ -55,6 +56,7 @@ const TABLE = [
   ["Select", "s", "select the page", ["s"], selectPage],
   ["Select", "Esc", "select nothing", ["Escape"], () => go(store.focus)],
   ["Page", "/", "find by id, path or class", ["/"], toText],
+  ["Page", "m", "the map of all samples: draw around some to list them", ["m"], openMap],
   ["Page", "r", "a fresh list", ["r"], () => renew().catch((error) => tell("failed", error))],
   ["Page", "+ −", "larger or smaller cards", [], null],
   ["Page", "t", "light or dark", ["t"], () => tell("theme")],

@@ -46,7 +46,8 @@ async function start() {
     if (error.kind === "gone") setTimeout(start, 1500);
     return;
   }
-  Object.assign(store, { classes: facts.classes, pictures: facts.pictures, run: facts.folder });
+  Object.assign(store, { classes: facts.classes, pictures: facts.pictures, run: facts.folder, map: facts.map,
+    meanings: Object.fromEntries(facts.own.map(([kind, , meaning]) => [kind, meaning])) });
   document.title = `${facts.run}: labelsieve review`;
   $("run").textContent = facts.run;
   $("run").title = facts.folder;

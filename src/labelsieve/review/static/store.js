@@ -5,7 +5,9 @@ export const store = {
   who: "",
   pictures: true,
   run: "",
-  filter: { given: "", suggested: "", state: "open", text: "", everything: false },
+  map: false, // whether the run has one
+  meanings: {}, // of what is wrong with samples themselves
+  filter: { given: "", suggested: "", state: "open", text: "", everything: false, own: "", area: "" },
   view: "", // the server's key of the list that is shown
   total: 0,
   known: false, // whether the server has said how many there are
