@@ -41,8 +41,7 @@ METRICS: Shape = {
     "phase": TEXT,
     "loss?": {"*": (NUMBER,)},
     "clean_share?": (NUMBER,),
-    "auc_loss?": [MAYBE],
-    "auc_prototype?": [MAYBE],
+    "auc_*": [MAYBE],
     "wrong_labels?": WHOLE,
     "accuracy?": {"both": NUMBER, "*": NUMBER},
     "validation?": {"both": NUMBER, "*": NUMBER},
@@ -155,7 +154,7 @@ def _checked(value: Any, shape: Shape) -> dict[str, Any]:
 def check(value: Any, shape: Shape, name: str) -> None:
     """A `Damage` where the value is not of this shape.
 
-    A dict has the names of its shape, of which those with a "?" may be missing; "*" is any other.
+    A dict has the names of its shape, of which those with a "?" may be missing; "*" is any other, "a_*" any that begins so.
     """
     if shape is None:
         return
@@ -174,16 +173,18 @@ def check(value: Any, shape: Shape, name: str) -> None:
 def _check_names(value: Any, shape: Mapping[str, Any], name: str) -> None:
     if not isinstance(value, dict):
         raise Damage(f"{name} is {short(value)}, not names with values")
-    for key, inner in shape.items():
+    for key, inner in ((key, inner) for key, inner in shape.items() if not key.endswith("*")):
         bare = key.removesuffix("?")
-        if key != "*" and bare == key and key not in value:
+        if bare == key and key not in value:
             raise Damage(f'{name} has no "{key}"')
-        if key != "*" and value.get(bare) is not None:
+        if value.get(bare) is not None:
             check(value[bare], inner, f'"{bare}"')
-        elif key == bare != "*":
+        elif key == bare:
             raise Damage(f'"{key}" is null')
+    beginnings = sorted((key[:-1] for key in shape if key.endswith("*")), key=len, reverse=True)
     for key in value.keys() - {key.removesuffix("?") for key in shape}:
-        check(value[key], shape.get("*"), f'"{short(key)}"')
+        beginning = next((each for each in beginnings if key.startswith(each)), None)
+        check(value[key], None if beginning is None else shape[f"{beginning}*"], f'"{short(key)}"')
 
 
 def _is(value: Any, shape: str) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from labelsieve.errors import UsageError
-from labelsieve.reproduce.compare import compare_runs, short_names
-from labelsieve.reproduce.compare_page import BESIDE, compare_page
+from labelsieve.reproduce.compare import compare_runs, differing_settings, short_names
+from labelsieve.reproduce.compare_page import BESIDE, compare_csv, compare_page, row_of
 from runs.tiny import pictures, tiny_config, whole
 
 
@@ -55,7 +55,23 @@ def test_a_run_looks_alike_in_both_charts_and_the_auc_is_explained(swept: Path) 
     charts = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     looks = [set(re.findall(r'class="mark (s\d)"', chart)) for chart in charts]
     assert {"s0", "s1", "s2"} in looks and {"s1", "s2"} in looks and {"s0", "s1"} not in looks
-    assert "By prototypes in runs that have them, else by the mixture" in text and "AUC: how well" in text
+    assert "method goes by; mean over its networks" in text and "AUC: how well" in text
+
+
+def test_runs_of_different_methods_stand_side_by_side(tmp_path: Path) -> None:
+    """With how each method's own opinion ranks labels, and own settings where runs of one method differ in them."""
+    np.savez(tmp_path / "data.npz", **pictures())
+    source = f"arrays:{tmp_path / 'data.npz'}"
+    asked = {"ssr": {"method": "ssr"}, "sure": {"method": "ssr", "ssr__theta_r": 0.7}, "elr": {"method": "elr+"}}
+    found = compare_runs([whole(tmp_path / name, tiny_config(source, **more)).folder.path for name, more in asked.items()])
+    assert [list(run.auc) for run in found] == [["auc_neighbours"], ["auc_neighbours"], ["auc_confidence", "auc_memory"]]
+    settings = differing_settings(found)
+    assert settings["method"] == ["ssr", "ssr", "elr+"] and settings["ssr.theta_r"] == ["0.9", "0.7", ""]
+    assert not any(key.startswith("elr+") for key in settings)
+    assert row_of(found[2])[-1].startswith("confidence 0.") and "memory" in row_of(found[2])[-1]
+    assert compare_csv(found).splitlines()[0].split(",")[15:20] == [
+        *("auc_loss", "auc_prototype", "auc_neighbours", "auc_confidence", "auc_memory")
+    ]
 
 
 def test_a_run_without_test_pictures_and_a_sweep_are_named(tmp_path: Path, swept: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from labelsieve.reproduce.results import Final
-from labelsieve.results.tail import Tail, number, tail
+from labelsieve.results.tail import Tail, number, opinion, rankings, tail
 from labelsieve.terminal.progress import summary
 
 
@@ -36,6 +36,12 @@ def test_of_two_networks_the_mean_is_taken_where_both_are_known() -> None:
     assert number(line, "accuracy.both") == 50 and number(line, "auc_loss") == pytest.approx(0.6)
     for missing in ("auc_prototype", "accuracy.first", "loss.labelled", "epoch.both", "none"):
         assert number(line, missing) is None
+
+
+def test_rankings_are_of_every_opinion_that_was_measured() -> None:
+    line = {"auc_loss": [0.5, None], "auc_prototype": [None, None], "auc_memory": [0.75], "loss": {"auc_x": 1}}
+    assert rankings(line) == {"auc_loss": [0.5], "auc_memory": [0.75]}
+    assert [opinion(key) for key in ("auc_loss", "auc_memory")] == ["mixture", "memory"]
 
 
 def test_a_mean_of_fewer_says_so() -> None:

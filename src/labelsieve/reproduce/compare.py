@@ -12,6 +12,7 @@ from labelsieve.errors import UsageError
 from labelsieve.methods.parts.diagnostics import accuracy_interval
 from labelsieve.reproduce.results import Final, final
 from labelsieve.results.answers import Answers, read_answers
+from labelsieve.results.tail import rankings
 from labelsieve.run_files import is_there
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
@@ -116,12 +117,8 @@ def _compared(name: str, folder: RunFolder, answers: Answers, against: Differenc
 
 
 def _auc(record: Record) -> dict[str, float]:
-    found = {}
-    for key in ("auc_loss", "auc_prototype"):
-        values = [value for value in record.final.get(key) or () if value is not None]
-        if values:
-            found[key] = sum(values) / len(values)
-    return found
+    """By each opinion that the run's method has, as a mean over its networks."""
+    return {key: sum(values) / len(values) for key, values in rankings(record.final).items()}
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
@@ -148,10 +145,13 @@ def _without_cell(names: list[str]) -> list[str]:
 
 
 def differing_settings(runs: Sequence[Compared]) -> dict[str, list[str]]:
-    """Every setting that is not the same in all runs, with its value in each."""
-    found = {}
-    for key in dotted_keys():
-        values = [str(value_at(run.record.config, key)) for run in runs]
-        if len(set(values)) > 1:
-            found[key] = values
-    return found
+    """Every setting that is not the same in all runs, with its value in each. Of a method's own, runs of others have none."""
+    configs = [run.record.config for run in runs]
+    found = {key: [str(value_at(config, key)) for config in configs] for key in dotted_keys()}
+    for method in dict.fromkeys(config.method for config in configs):
+        keys = dict.fromkeys(key for config in configs if config.method == method for key in config.own)
+        for key in keys:
+            values = [str(config.own.get(key, "")) if config.method == method else "" for config in configs]
+            if len({value for value, config in zip(values, configs) if config.method == method}) > 1:
+                found[f"{method}.{key}"] = values
+    return {key: values for key, values in found.items() if len(set(values)) > 1}

@@ -8,6 +8,7 @@ from labelsieve.issues.delimited import as_csv
 from labelsieve.report.line_chart import Curve, line_chart
 from labelsieve.report.page import Section, figure, page, paragraph, table
 from labelsieve.reproduce.compare import Compared, differing_settings
+from labelsieve.results.tail import opinion, rankings
 
 HEADER = ("run", "epochs", "last", "mean of last 10", "best", "95 % interval", "against the first", "AUC")
 BESIDE = 4  # runs whose settings fit beside each other
@@ -18,13 +19,12 @@ EXPLAINED = (
     "how much the draw of test pictures may matter and nothing about another seed. Each difference is looked at alone: of twenty "
     "that are chance, one will seem clear. Best is chosen on the test set: go by last. The mean of the last 10 epochs leaves the "
     "warm-up out; of fewer, it says of how many. AUC: how well wrong labels are told from right ones at the end (0.5: as chance "
-    "does), by the mixture of losses and by prototypes, mean of both networks."
+    "does), by what the method goes by (the mixture of losses, prototypes, neighbours, ...), mean over its networks."
 )
-RANKED = "By prototypes in runs that have them, else by the mixture of losses; mean of both networks. 0.5 is as chance does."
-AUCS = ("auc_loss", "auc_prototype")
+RANKED = "By what each run's method goes by; mean over its networks. 0.5 is as chance does."
 CSV_HEADER = (
     *("run", "epochs", "done", "last", "mean_of_last", "mean_of_epochs", "best", "accuracy", "low", "high"),
-    *("difference", "difference_low", "difference_high", "only_first_right", "only_this_right", *AUCS),
+    *("difference", "difference_low", "difference_high", "only_first_right", "only_this_right"),
 )
 
 
@@ -34,7 +34,7 @@ def row_of(run: Compared) -> list[str]:
     if run.against is not None:
         one = run.against
         against = f"{one.points:+.2f} ({one.low:+.2f} to {one.high:+.2f}){'' if one.is_clear else ', not clear'}"
-    auc = ", ".join(f"{name.removeprefix('auc_')} {value:.4f}" for name, value in run.auc.items())
+    auc = ", ".join(f"{opinion(key)} {value:.4f}" for key, value in run.auc.items())
     epochs = f"{run.record.epochs_done}" + ("" if run.done else f" of {run.record.epochs_planned}, not done")
     return [run.name, epochs, *numbers, f"{run.between[0]:.2f} to {run.between[1]:.2f}", against, auc]
 
@@ -69,13 +69,13 @@ def _accuracies(runs: Sequence[Compared]) -> list[Curve]:
 
 
 def _aucs(runs: Sequence[Compared]) -> list[Curve]:
-    """By prototypes where a run has some, else by loss."""
-    return [_curve(run, lambda line: _mean(line.get("auc_prototype") or line.get("auc_loss"))) for run in runs]
+    """By the opinion that counts, which is the last one of a line."""
 
+    def of(line: dict[str, Any]) -> float | None:
+        known = list(rankings(line).values())
+        return sum(known[-1]) / len(known[-1]) if known else None
 
-def _mean(values: list[float | None] | None) -> float | None:
-    known = [value for value in values or () if value is not None]
-    return sum(known) / len(known) if known else None
+    return [_curve(run, of) for run in runs]
 
 
 def _curve(run: Compared, value: Callable[[dict[str, Any]], float | None]) -> Curve:
@@ -118,11 +118,12 @@ def _by_value(found: dict[str, list[str]], names: Sequence[str]) -> list[list[st
 def compare_csv(runs: Sequence[Compared]) -> str:
     """`low` and `high` are ends of 95 % intervals; `difference` is to the first run, in points, and empty in its own row."""
     settings = differing_settings(runs)
-    rows = [[*_row(run), *(values[place] for values in settings.values())] for place, run in enumerate(runs)]
-    return as_csv((*CSV_HEADER, *settings), rows)
+    aucs = tuple(dict.fromkeys(("auc_loss", "auc_prototype", *(key for run in runs for key in run.auc))))
+    rows = [[*_row(run, aucs), *(values[place] for values in settings.values())] for place, run in enumerate(runs)]
+    return as_csv((*CSV_HEADER, *aucs, *settings), rows)
 
 
-def _row(run: Compared) -> list[str]:
+def _row(run: Compared, aucs: Sequence[str]) -> list[str]:
     end, against = run.final, run.against
     finals: tuple[float | None, ...] = (None,) * 4
     if end is not None:
@@ -130,6 +131,6 @@ def _row(run: Compared) -> list[str]:
     beside: tuple[float | None, ...] = (None,) * 5
     if against is not None:
         beside = (against.points, against.low, against.high, against.only_first, against.only_second)
-    numbers = (*finals, run.accuracy, *run.between, *beside, *(run.auc.get(name) for name in AUCS))
+    numbers = (*finals, run.accuracy, *run.between, *beside, *(run.auc.get(key) for key in aucs))
     done = "true" if run.done else "false"
     return [str(run.path), str(run.record.epochs_done), done, *("" if value is None else str(value) for value in numbers)]

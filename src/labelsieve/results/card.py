@@ -9,14 +9,13 @@ from labelsieve.issues.estimate import BY_HEADS, HOW, LIMITED, in_words
 from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.results.cautions import cautions
+from labelsieve.results.tail import opinion, rankings
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
 
 MOST_CLASSES = 50
 MEASURES = {
-    "auc_loss": "ranking of right above wrong labels by loss (AUC)",
-    "auc_prototype": "ranking of right above wrong labels by prototypes (AUC)",
     "clean_precision": "labels taken as right that are right",
     "clean_recall": "right labels taken as right",
 }
@@ -129,8 +128,9 @@ def _measured(record: Record) -> str:
         lines.append((f"accuracy on test {things}, last epoch", f"{accuracies[-1][1]:.2f} %"))
         lines.append((f"the same, best epoch (chosen on the test {things}, so it flatters)", f"{best:.2f} %"))
     lines += _further(record)
-    for name, words in MEASURES.items():
-        values = [value for value in final.get(name) or () if value is not None]
+    by_words = {f"ranking of right above wrong labels by {opinion(key)} (AUC)": each for key, each in rankings(final).items()}
+    by_words |= {words: [value for value in final.get(name) or () if value is not None] for name, words in MEASURES.items()}
+    for words, values in by_words.items():
         if values:
             lines.append((f"{words}, network by network", ", ".join(f"{value:.4f}" for value in values)))
     if not lines:

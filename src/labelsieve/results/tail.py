@@ -34,6 +34,18 @@ def measured(lines: Iterable[Mapping[str, Any]], measure: str) -> list[float]:
     return [found for found in (number(line, measure) for line in lines) if found is not None]
 
 
+def rankings(line: Mapping[str, Any]) -> dict[str, list[float]]:
+    """How well each opinion of a line ranks wrong labels (AUC), network by network; the opinion that counts comes last."""
+    found = {key: [one for one in values or () if one is not None] for key, values in line.items() if key.startswith("auc_")}
+    return {key: values for key, values in found.items() if values}
+
+
+def opinion(key: str) -> str:
+    """Whose ranking that is, in words."""
+    name = key.removeprefix("auc_")
+    return {"loss": "mixture", "prototype": "prototypes"}.get(name, name)
+
+
 def tail(lines: Sequence[Mapping[str, Any]], measure: str = "accuracy.both") -> Tail | None:
     """Of the last ten epochs. The warm-up is another training and is left out, unless there is nothing else."""
     later = measured([line for line in lines if line.get("phase") != "warm-up"], measure)

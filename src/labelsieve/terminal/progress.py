@@ -8,7 +8,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from labelsieve.issues.percent import rounded
-from labelsieve.results.tail import tail
+from labelsieve.results.tail import opinion, rankings, tail
 from labelsieve.terminal.console import console, say_duration
 from labelsieve.train.loop import Progress, each_epoch
 from labelsieve.train.run import Run
@@ -84,11 +84,7 @@ def summary(run: Run) -> dict[str, Any]:
         found |= {"accuracy_last": accuracies[-1], "accuracy_best": max(accuracies)}
         found |= {"accuracy_mean": end.mean, "mean_of": end.epochs} if end.epochs > 1 else {}
     found |= _further(run)
-    for name in ("auc_loss", "auc_prototype"):
-        values = [value for value in final.get(name, ()) if value is not None]
-        if values:
-            found[name] = sum(values) / len(values)
-    return found
+    return found | {key: sum(values) / len(values) for key, values in rankings(final).items()}
 
 
 def _further(run: Run) -> dict[str, Any]:
@@ -115,8 +111,7 @@ def say_summary(run: Run) -> None:
     for key, words in names.items():
         if key in found:
             table.add_row(words, f"{found[key]:.2f} %")
-    for key, words in (("auc_loss", "AUC of the mixture"), ("auc_prototype", "AUC of the prototypes")):
-        if key in found:
-            table.add_row(words, f"{found[key]:.4f}")
+    for key in rankings({key: [value] for key, value in found.items()}):
+        table.add_row(f"AUC of the {opinion(key)}", f"{found[key]:.4f}")
     if table.row_count:
         console.print(table)
