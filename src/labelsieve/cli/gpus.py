@@ -50,7 +50,7 @@ def _ran(gpus: int) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    logging.disable(logging.CRITICAL)
     here = {"rdzv_backend": "c10d", "rdzv_endpoint": "127.0.0.1:0", "local_addr": "127.0.0.1", "run_id": str(os.getpid())}
     config = LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=gpus, max_restarts=0, **here)  # type: ignore[arg-type]
     try:

@@ -67,6 +67,7 @@ class Meeting:
         self.rank, self.count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         self.local, self.host = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("GROUP_RANK", "0"))
         self.say, self.over, self.told = say, Event(), Event()
+        self.keeps_table = self.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"  # else torchrun does
         self.table = self._found()
         self.watched = self._found()  # one that waits holds its connection, so the watch has one of its own
         self.table.set(self._at("who"), json.dumps([socket.gethostname(), os.getpid(), machine()]))
@@ -80,8 +81,8 @@ class Meeting:
 
     def _found(self) -> Any:
         address, port = os.environ.get("MASTER_ADDR", "127.0.0.1"), int(os.environ.get("MASTER_PORT", "29500"))
-        hosts = self.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True" and not hasattr(self, "table")
-        store = STORES.TCPStore(address, port, is_master=hosts, wait_for_workers=False, timeout=PATIENT)
+        first = self.keeps_table and not hasattr(self, "table")
+        store = STORES.TCPStore(address, port, is_master=first, wait_for_workers=False, timeout=PATIENT)
         again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return STORES.PrefixStore(f"labelsieve/{os.environ.get('TORCHELASTIC_RUN_ID', '')}/{again}", store)
 
@@ -95,8 +96,7 @@ class Meeting:
             self._own_gpu(device)
             backend = "cpu:gloo,cuda:nccl"
         dist.init_process_group(backend, store=self.table, rank=self.rank, world_size=self.count, timeout=PATIENT)
-        self.compare("labelsieve", __version__, "install one version on all machines")
-        self.compare("torch", torch.__version__, "install one version on all machines")
+        self.compare("versions", f"labelsieve {__version__}\ntorch {torch.__version__}", "install one version on all machines")
 
     def _own_gpu(self, device: str) -> None:
         there = torch.cuda.device_count()
@@ -122,7 +122,9 @@ class Meeting:
         theirs = self.table.get(f"compared/{what}").decode()
         for here, there in zip_longest(mine.splitlines(), theirs.splitlines(), fillvalue="nothing"):
             if here != there:
-                raise ToolError(f"its {what} is not rank 0's: {here.strip()} here, {there.strip()} there; {remedy}")
+                raise ToolError(f"its {what} differ from rank 0's: {here.strip()} here, {there.strip()} there; {remedy}")
+        self.table.set(self._at(f"agreed on {what}"), "")  # nobody goes on before all have looked
+        self.table.wait([self._at(f"agreed on {what}", rank) for rank in range(self.count)], PATIENT)
 
     def in_turn(self, first: Callable[[], Any], then: Callable[[], Any]) -> Any:
         """What `first` gives on rank 0; afterwards what `then` gives on the others, one of each host before its others, so
@@ -193,6 +195,7 @@ class Meeting:
             self.say(f"{self._named(rank)}{words}")
             with suppress(RuntimeError):
                 self.watched.set("said", "")
+            self._leave_last()
         else:
             with suppress(RuntimeError):
                 self.watched.wait(["said"], HOLDS)
@@ -236,18 +239,24 @@ class Meeting:
             self.table.compare_set("failed", "", json.dumps({"rank": self.rank, "words": words, "code": code}))
             if self.rank == 0:
                 self.table.set("said", "")
+                self._leave_last()
                 return
             self.table.wait(["said"], 2 * HOLDS)
         if self.rank:
             self.over.wait(TICK)  # torchrun ends those who live once one has ended
             os._exit(code)
 
+    def _leave_last(self) -> None:
+        """Without the table the others could not look at it any more."""
+        if self.keeps_table:
+            self.over.wait(2 * TICK)
+
     def part(self) -> None:
         """All are done: nobody is missed any more."""
         self.watched.set(self._at("alive"), "done")
         with suppress(RuntimeError):
             self.table.set(self._at("done"), "")
-            if self.rank == 0:  # who keeps the table leaves last
+            if self.keeps_table:
                 self.table.wait([self._at("done", rank) for rank in range(self.count)], HOLDS)
         self.over.set()
 
