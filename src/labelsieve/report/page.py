@@ -144,6 +144,27 @@ def _card(suspect: Suspect) -> str:
     return element("li", seen, element("dl", *pairs), _verdict(suspect.wrong), paragraph(suspect.id, "id"))
 
 
+@dataclass(frozen=True, eq=False)
+class Odd:
+    """A sample that is odd itself: one picture (C, H, W), or of a near copy both, and below each its id and label."""
+
+    images: Sequence[np.ndarray]
+    names: Sequence[tuple[str, str]]  # (id, label)
+
+
+def odd_gallery(found: Sequence[Odd]) -> str:
+    """A card for each; two pictures side by side where one copies the other."""
+    cards = []
+    for one in found:
+        shots = [
+            element("div", picture(image, f"Picture {name}, {label}"), paragraph(label), paragraph(name, "id"))
+            for image, (name, label) in zip(one.images, one.names)
+        ]
+        cards.append(element("li", element("div", *shots, klass="pair") if len(shots) > 1 else shots[0]))
+    wide = any(len(one.images) > 1 for one in found)
+    return element("ul", *cards, klass="gallery wide" if wide else "gallery")
+
+
 def score(suspect: Suspect) -> str:
     """Three decimals; a score that would be rounded to nothing says so."""
     if not np.isfinite(suspect.score):

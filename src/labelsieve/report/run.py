@@ -6,15 +6,16 @@ import numpy as np
 
 from labelsieve.issues.estimate import BY_HEADS, BY_THE_RUN, HOW, LIMITED, UNKNOWN, VAGUE, Share, Yield, in_words
 from labelsieve.issues.percent import ends
-from labelsieve.issues.rules import unlisted_words
+from labelsieve.issues.rules import SAMPLE_ISSUES, unlisted_words
 from labelsieve.report.canvas import NARROW, WIDE
 from labelsieve.report.crowded_map import MOST as MOST_MAPPED
 from labelsieve.report.crowded_map import crowded_map
+from labelsieve.report.dot_map import dot_map
 from labelsieve.report.heat_map import fits, heat_map, largest_pairs
 from labelsieve.report.histogram import Group, histogram
 from labelsieve.report.line_chart import Band, Curve, line_chart
 from labelsieve.report.markup import element, escape, percent
-from labelsieve.report.page import Section, commands, facts, figure, gallery, page, paragraph, scrolled, steps, table
+from labelsieve.report.page import Section, commands, facts, figure, gallery, odd_gallery, page, paragraph, scrolled, steps, table
 from labelsieve.report.run_facts import RunReport
 
 MILESTONES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
@@ -186,6 +187,8 @@ def run_page(data: RunReport) -> str:
         Section("Class by class", _by_class(data)),
         Section("Given and suggested labels", _pairs(data)),
         Section("The most suspicious labels", _suspects(data)),
+        Section("Odd samples", _odd(data)),
+        Section("The map", _map(data)),
         Section("Scores and losses", _histograms(data)),
         Section("Training", _training(data)),
         Section("Pictures that were left out", _left_out(data.left_out)),
@@ -259,6 +262,33 @@ def _suspects(data: RunReport) -> str:
     if data.suspects:
         return paragraph(words) + table(("Id", "Given", "Suggested", "Score"), data.suspects, words=(0, 1, 2))
     return paragraph("No label is listed as an issue.", "note")
+
+
+def _odd(data: RunReport) -> str:
+    if not data.odd:
+        return ""
+    words = (
+        "These are odd themselves, whatever their labels, and are in no estimate above. Nothing is done about them unless you "
+        "say so: drop or keep them on the review page."
+    )
+    parts = [paragraph(words)]
+    for one in data.odd:
+        shown = len(one.shown) or len(one.named)
+        more = f"{one.count:,}" + (f", {shown:,} shown" if shown < one.count else "")
+        parts.append(element("h3", f"{escape(one.kind.capitalize())} ", element("small", f"{more}: {SAMPLE_ISSUES[one.kind]}")))
+        parts.append(odd_gallery(one.shown) if one.shown else table(("Id", "Given"), one.named, words=(0, 1)))
+    return "\n".join(parts)
+
+
+def _map(data: RunReport) -> str:
+    if data.at is None or data.given is None or data.is_odd is None:
+        return ""
+    words = (
+        f"A dot for each {data.things.removesuffix('s')}, in the colour of its given label, near those that look like it. "
+        "Suspicious labels have a ring, odd samples are squares. A ring among dots of another colour is likely a wrong label; a "
+        "group of them may be a class of its own."
+    )
+    return dot_map(data.at, data.given, data.is_issue, data.is_odd, data.classes, "The map") + paragraph(words, "note")
 
 
 def _unshown(data: RunReport) -> str:

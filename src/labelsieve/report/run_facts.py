@@ -7,7 +7,7 @@ import numpy as np
 
 from labelsieve.issues.estimate import Share, Yield
 from labelsieve.report.line_chart import Curve
-from labelsieve.report.page import Suspect
+from labelsieve.report.page import Odd, Suspect
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +17,16 @@ class Corner:
     name: str
     listed: int
     suspects: Sequence[Suspect]
+
+
+@dataclass(frozen=True, eq=False)
+class OddSamples:
+    """What is odd itself, of one kind: how many there are, and some of them, as pictures or, without any, as (id, label)."""
+
+    kind: str
+    count: int
+    shown: Sequence[Odd]
+    named: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +66,10 @@ class RunReport:
     notes: Sequence[str] = ()
     cautions: Sequence[str] = ()
     left_out: Sequence[tuple[str, str]] = ()
+    odd: Sequence[OddSamples] = ()
+    is_odd: np.ndarray | None = None  # (N,) bool
+    given: np.ndarray | None = None  # (N,) int
+    at: np.ndarray | None = None  # (N, 2) places on the map, in the unit square
     decided: int = 0  # labels that people settled in earlier rounds
     rounds: tuple[Sequence[str], Sequence[Sequence[str]]] = ((), ())  # header and rows, from the second round on
     settings: dict[str, str] = field(default_factory=dict)

@@ -94,6 +94,19 @@ figcaption { margin-top: .6rem; max-width: 41rem; }
 .chart .count.strong { fill: var(--ground); font-weight: 600; }
 """
 
+_DOTS = """
+.dots .chart { width: 100%; max-width: 44rem; background: var(--card); border: 1px solid var(--rule); border-radius: .5rem; }
+.dots path { fill: none; } .dots .edge { stroke: var(--ink); }
+.key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; list-style: none; margin: .7rem 0; padding: 0; max-width: 44rem;
+  font-size: .89rem; }
+.key li { display: flex; align-items: center; gap: .4rem; margin: 0; }
+.key i { width: .8rem; height: .8rem; border-radius: .15rem; flex: none; print-color-adjust: exact;
+  -webkit-print-color-adjust: exact; }
+.gallery .pair { display: grid; grid-template-columns: 1fr 1fr; gap: .3rem; }
+.gallery.wide { grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); }
+.gallery p { margin: .35rem 0 0; overflow-wrap: anywhere; }
+"""
+
 _PICTURES = """
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(6.9rem, 1fr)); gap: .6rem;
   margin: 0; padding: 0; max-width: none; list-style: none; }
@@ -157,4 +170,4 @@ _OLDER = """
 }
 """
 
-STYLE = "".join((_THEMES, _TYPE, _PARTS, _CHARTS, _PICTURES, _NARROW, _PRINT, _OLDER)).strip()
+STYLE = "".join((_THEMES, _TYPE, _PARTS, _CHARTS, _DOTS, _PICTURES, _NARROW, _PRINT, _OLDER)).strip()

@@ -94,9 +94,10 @@ def _labels(found: Findings) -> str:
     actions = ", ".join(f"{action} {found.count('action', action):,}" for action in ACTIONS)
     kinds = ", ".join(f"{kind} {found.count('kind', kind):,}" for kind in KINDS)
     more = f". {unlisted_words(found.unlisted)}" if found.unlisted else ""
+    odd = f"\n- odd samples, in no estimate (`sample_issue`): {found.odd_words}" if found.odd_words else ""
     return (
         f"## Labels\n\n`issues.csv` has a row for every sample, most suspicious first; {issues:,} {be} marked as issues.\n\n"
-        f"- suggested actions: {actions}{more}\n- kinds: {kinds}"
+        f"- suggested actions: {actions}{more}\n- kinds: {kinds}{odd}"
     )
 
 

@@ -10,13 +10,16 @@ import numpy as np
 from labelsieve.config.lengths import divides, method_words
 from labelsieve.config.moved import moved_to, to_show
 from labelsieve.config.schema import dotted_keys, value_at
+from labelsieve.data.npz import read_npz
 from labelsieve.data.pictures.presence import Known, only_deleted
 from labelsieve.errors import ToolError
-from labelsieve.issues.rules import ACTIONS, KINDS, RELABEL
+from labelsieve.issues.rules import ACTIONS, KINDS, NEAR_COPY, RELABEL, SAMPLE_ISSUES
 from labelsieve.report.line_chart import Curve
-from labelsieve.report.page import Suspect
-from labelsieve.report.run_facts import Corner, RunReport
+from labelsieve.report.page import Odd, Suspect
+from labelsieve.report.run_facts import Corner, OddSamples, RunReport
 from labelsieve.results.cautions import cautions
+from labelsieve.results.sample_issues import test_name
+from labelsieve.run_files import is_there
 from labelsieve.runs.data_facts import known_files
 from labelsieve.runs.environment import in_words
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
@@ -26,6 +29,7 @@ from labelsieve.runs.rows import Rows, rows_for
 
 PICTURES = 144  # on a page, about
 EACH = (6, 12)  # of a class: at least, at most
+ODD = 12  # samples of each kind
 ROWS = 100  # of a table of ids, where there are no pictures
 
 
@@ -42,12 +46,17 @@ def run_report(path: Path, source: str | None = None) -> tuple[RunReport, str]:
     if rows is not None:
         place, remark = _places(found, rows, intact)
     wrong = _known_wrong(found, rows, place)
-    corners = _corners(found, rows, place, wrong) if rows is not None and place and rows.data.images.ndim == 4 else []
+    corners_shown = rows is not None and bool(place) and rows.data.images.ndim == 4
+    corners = _corners(found, rows, place, wrong) if rows is not None and corners_shown else []
     report = replace(
         _with_training(_findings(found, _title(record), _lead(found, record, remark)), record),
         wrong=wrong,
         corners=corners,
         unshown=0 if not corners else len(np.unique(found.given[found.is_issue])) - len(corners),
+        odd=_odd(found, rows if corners_shown else None, place),
+        is_odd=found.is_odd,
+        given=found.given,
+        at=_map(folder, len(found.score)),
         left_out=() if rows is None else [(row.path, row.reason) for row in rows.left_out],
         cautions=cautions(found, record),
         rounds=table_of(rounds(folder)) if record.config.data.decisions is not None else ((), ()),
@@ -171,6 +180,49 @@ def _corners(found: Findings, rows: Rows, place: dict[int, int], wrong: np.ndarr
         for k in sorted(shown)
         if (there := [i for i in by_class[k] if i in place])
     ]
+
+
+def _map(folder: RunFolder, count: int) -> np.ndarray | None:
+    """(N, 2) places; None where the run has no map that fits."""
+    at = read_npz(folder.map, of_run=True).get("at") if is_there(folder.map) else None
+    fits = at is not None and at.shape == (count, 2) and at.dtype.kind == "f" and bool(np.isfinite(at).all())
+    return np.clip(at, 0, 1) if at is not None and fits else None
+
+
+def _odd(found: Findings, rows: Rows | None, place: dict[int, int]) -> list[OddSamples]:
+    """By kind; pictures where `rows` have them."""
+    back = np.argsort(found.order, kind="stable").tolist()
+    kinds, copies, ids = (found.columns[name] for name in ("sample_issue", "copy_of", "id"))
+    by_kind: dict[str, list[int]] = {kind: [] for kind in SAMPLE_ISSUES}
+    for i in np.flatnonzero(found.is_odd).tolist():
+        by_kind.setdefault(kinds[back[i]], []).append(i)
+    number = {ids[back[i]]: i for i in range(len(back))} if by_kind[NEAR_COPY] else {}
+    tests = {} if rows is None or rows.test is None else {test_name(rows.test, k): k for k in range(len(rows.test.labels))}
+
+    def shot(i: int) -> tuple[np.ndarray, tuple[str, str]]:
+        assert rows is not None
+        return rows.data.images[place[i]].numpy(), (ids[back[i]], found.classes[found.given[i]])
+
+    def shown(i: int) -> Odd:
+        pairs, other = [shot(i)], copies[back[i]]
+        if number.get(other) in place:
+            pairs.append(shot(number[other]))
+        elif rows is not None and rows.test is not None and other in tests:
+            pairs.append((rows.test.images[tests[other]].numpy(), (other, "test set")))
+        return Odd([image for image, _ in pairs], [name for _, name in pairs])
+
+    said = []
+    for kind, members in by_kind.items():
+        some, told = [], set[str]()
+        for i in members:
+            if copies[back[i]] not in told:  # of two copies of each other, one pair
+                some.append(i)
+                told.add(ids[back[i]])
+        if some:
+            named = [(ids[back[i]], found.classes[found.given[i]]) for i in some[:ROWS]]
+            pictures = [] if rows is None else [shown(i) for i in some if i in place][:ODD]
+            said.append(OddSamples(kind, len(members), pictures, named))
+    return said
 
 
 def _suspect(found: Findings, rows: Rows, at: int, wrong: np.ndarray | None, i: int) -> Suspect:

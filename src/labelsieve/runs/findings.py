@@ -29,7 +29,7 @@ from labelsieve.issues.estimate import (
     wrong_share,
 )
 from labelsieve.issues.reading import Columns, read_issues
-from labelsieve.issues.rules import REVIEW
+from labelsieve.issues.rules import REVIEW, SAMPLE_ISSUES
 from labelsieve.run_files import REMEDY, is_there
 from labelsieve.runs.folder import RunFolder
 
@@ -70,6 +70,19 @@ class Findings:
         counts = np.zeros((len(self.classes), len(self.classes)), int)
         np.add.at(counts, (self.given[self.is_issue], self.suggested[self.is_issue]), 1)
         return counts
+
+    @cached_property
+    def is_odd(self) -> np.ndarray:
+        """(N,) bool: something is wrong with the sample itself, whatever its label."""
+        found = np.zeros(len(self.order), bool)
+        found[self.order] = [bool(kind) for kind in self.columns["sample_issue"]]
+        return found
+
+    @property
+    def odd_words(self) -> str:
+        """How many samples are odd themselves, by kind, or "" ."""
+        counts = Counter(kind for kind in self.columns["sample_issue"] if kind)
+        return ", ".join(f"{counts[kind]:,} {kind}" for kind in SAMPLE_ISSUES if counts[kind])
 
     def count(self, column: str, value: Any) -> int:
         return self.columns[column].count(value)

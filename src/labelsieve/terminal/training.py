@@ -99,6 +99,8 @@ def _say_findings(run: Run) -> None:
         f"{lead} of the labels seem to be wrong ({aside}); "
         f"{issues:,} of {len(found.score):,} {listed}{': ' if actions else ''}{actions}"
     )
+    if found.odd_words:
+        console.print(f"odd samples, whatever their labels: {found.odd_words}; review shows them")
     for caution in cautions(found, run.record):
         console.print(f"caution: {caution}", style="yellow")
 
