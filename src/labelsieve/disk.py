@@ -1,4 +1,4 @@
-"""What has to reach the disk, and what is read from a place in a file."""
+"""Flushes files to the disk, and reads from a place in a file."""
 
 import os
 from pathlib import Path

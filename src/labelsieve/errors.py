@@ -1,4 +1,4 @@
-"""What goes wrong on the user's side, said so that the user can mend it: the thing, the place, the remedy.
+"""Errors that the user can fix: they name the thing, the place and the remedy.
 
 `ToolError` ends a command with exit code 1, `UsageError` with 2. Neither shows a traceback.
 """

@@ -1,6 +1,6 @@
 """The files of a run folder, which may be a stranger's: plain files, no links, each up to a size that fits its kind.
 
-`facts` and `records` also hold JSON to a shape, so that whoever reads on finds numbers where numbers belong.
+`facts` and `records` also hold JSON to a shape, so that readers find numbers where numbers belong.
 """
 
 import csv

@@ -338,10 +338,12 @@ def test_a_picture_deleted_while_a_run_rests_is_said_once_and_taken_from_the_cac
     answer = shell("resume", tmp_path / "run", "--time-limit", "0.001s")
     assert answer.code == 0, answer.err
     assert (
-        answer.out.count("gone since the run began") == 1 and "1 picture file is gone" in answer.out and "cat/3.png" in answer.out
+        answer.out.count("gone since the run started") == 1
+        and "1 picture file is gone" in answer.out
+        and "cat/3.png" in answer.out
     )
     answer = shell(*words, "--resume")
-    assert answer.code == 0 and "gone since the run began" in answer.out, answer.err
+    assert answer.code == 0 and "gone since the run started" in answer.out, answer.err
     shutil.rmtree(tmp_path / "cache")
     refused = shell("resume", tmp_path / "run")
     assert refused.code == 1 and "1 is gone: cat/3.png" in refused.err and "put the old data back" in refused.err

@@ -46,13 +46,17 @@ def test_a_table_is_run_written_and_gone_on_with(tmp_path: Path, shell: Shell, s
     out = tmp_path / "sweep"
     command = ("reproduce", "tiny", "--seeds", 1, "--out", out, "--data", source, "--epochs", 2)
     first = shell(*command, "--time-limit", "0.001s")
-    assert first.code == 0 and "the same command goes on" in first.out and "NOT FINISHED" in (out / "tiny.md").read_text()
+    assert (
+        first.code == 0
+        and "run the same command again to continue" in first.out
+        and "NOT FINISHED" in (out / "tiny.md").read_text()
+    )
     second = shell("reproduce", "tiny", "--seeds", 1, "--out", out, "--data", source)  # as it was begun: 2 epochs
     assert second.code == 0, second.err
     text = (out / "tiny.md").read_text()
     assert text.count("SHORT: 2 of 3 epochs") == 2 and "these numbers do not reproduce it" in second.out
     other = shell(*command[:-1], 3)
-    assert other.code == 2 and "begun with --epochs 2" in other.err
+    assert other.code == 2 and "started with --epochs 2" in other.err
     drawn = shell("reproduce", "figures", out)
     assert drawn.code == 0 and (out / "figures" / "arrays-stripes-sym30-auc.png").exists()
 
@@ -71,7 +75,7 @@ def test_a_signal_in_a_runs_last_moments_stops_the_sweep(
     monkeypatch.setattr("labelsieve.terminal.progress.each_epoch", signalled)
     command = ("reproduce", "tiny", "--seeds", 1, "--out", tmp_path / "sweep", "--data", source, "--epochs", 2)
     first = shell(*command)
-    assert first.code == 128 + signal.SIGTERM and "the same command goes on" in first.out, first.err
+    assert first.code == 128 + signal.SIGTERM and "run the same command again to continue" in first.out, first.err
     assert first.out.count("epoch 2/2") == 1
     last = shell(*command)
     assert last.code == 0 and last.out.count("epoch 2/2") == 1, "all is done, signal or not"

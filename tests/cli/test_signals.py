@@ -137,7 +137,7 @@ def test_a_second_ctrl_c_where_several_runs_are_made_says_what_is_kept(
     monkeypatch.setattr(progress, "each_epoch", pressed_twice)
     answer = shell(verb, *command, "--out", out)
     assert answer.code == 130
-    said = f"stopped at once; {out} keeps what is done, and the same command goes on from the last checkpoint\n"
+    said = f"stopped at once; {out} keeps what is done, and the same command continues from the last checkpoint\n"
     assert answer.err == said
     monkeypatch.setattr(progress, "each_epoch", real)
     again = shell(verb, *command, "--out", out)

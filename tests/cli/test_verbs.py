@@ -106,7 +106,7 @@ def test_doctor_names_what_is_installed_and_of_no_use(shell: Shell, monkeypatch:
     monkeypatch.setattr(environment, "EXTRAS", {"review": ("typer",), "none": ("no-such-package",)})
     monkeypatch.setattr(importlib, "import_module", fails)
     said = " ".join(shell("doctor").out.split())
-    assert "extra review installed, and cannot be imported (typer: operator of typer does not exist); install it anew" in said
+    assert "extra review installed, and cannot be imported (typer: operator of typer does not exist); reinstall it" in said
     assert "extra none not installed (no-such-package missing)" in said
 
 
@@ -200,7 +200,7 @@ def test_a_setting_that_the_cleaner_does_not_read_is_told(tmp_path: Path, shell:
     ("epochs", "said"),
     [
         (2, "2 epochs of warm-up, 0 of mixed training\n"),
-        (6, "2 of mixed training, too few for prototypes to divide one\n"),
+        (6, "2 of mixed training, too few for prototypes to take over\n"),
         (7, "3 of mixed training, divided by prototypes from epoch 7\n"),
     ],
 )

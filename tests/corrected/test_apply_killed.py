@@ -104,6 +104,6 @@ def test_a_changes_file_that_comes_meanwhile_is_not_touched(tmp_path: Path) -> N
         draft.write_text("labels")
         changes.write_text("the same")
 
-    with pytest.raises(ToolError, match="it came meanwhile"):
+    with pytest.raises(ToolError, match="it appeared in the meantime"):
         atomic.write_pair(tmp_path / "o.csv", write, changes, "the same")
     assert files_in(tmp_path) == {"changes.csv": b"the same"}

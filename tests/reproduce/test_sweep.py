@@ -155,7 +155,7 @@ def test_a_sweep_of_another_version_is_named_and_left_as_it_is(tmp_path: Path) -
     out = tmp_path / "sweep"
     file = open_sweep(out, Settings(epochs=7)).file
     facts = json.loads(file.read_text())
-    for change, words in (({"format": 2}, "form 2"), ({"labelsieve": "0.0.9"}, "begun by labelsieve 0.0.9")):
+    for change, words in (({"format": 2}, "form 2"), ({"labelsieve": "0.0.9"}, "started by labelsieve 0.0.9")):
         file.write_text(json.dumps(facts | change))
         with pytest.raises(ToolError, match=words):
             open_sweep(out, None)

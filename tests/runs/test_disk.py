@@ -93,7 +93,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         draft.write_text("ne")
         raise OSError(errno.EIO, "Input/output error")
 
-    with pytest.raises(ToolError, match="mend the disk"):
+    with pytest.raises(ToolError, match="check the disk"):
         atomic.write_file(file, half)
     assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
 

@@ -83,7 +83,7 @@ def test_a_run_goes_on_as_if_nothing_had_been_deleted(tmp_path: Path, made: Made
         (tmp_path / "set" / gone).unlink()
     (tmp_path / "set" / "train" / "cat" / "5b.png").unlink(missing_ok=True)  # it was never used: nothing to say of it
     run = resume(tmp_path / "cut")
-    said = [note for note in run.rows.notes if "gone since the run began" in note]
+    said = [note for note in run.rows.notes if "gone since the run started" in note]
     counts = [int(note.split()[0]) for note in said]
     if made is limited:
         assert 1 <= sum(counts) <= 3  # those that were not drawn are not missed
@@ -134,12 +134,12 @@ def test_pictures_that_were_changed_are_told_when_a_run_goes_on(tmp_path: Path, 
     """Another label was refused; another picture in the place of one was taken without a word."""
     config = made(tmp_path)
     stopped(tmp_path / "cut", config)
-    assert not any("written anew" in note for note in resume(tmp_path / "cut").rows.notes)
+    assert not any("rewritten" in note for note in resume(tmp_path / "cut").rows.notes)
     for changed, other in (("train/cat/4.png", "train/cow/5.png"), ("test/cow/1.png", "test/cat/1.png")):
         shutil.copyfile(tmp_path / "set" / other, tmp_path / "set" / changed)
-    said = [note for note in resume(tmp_path / "cut").rows.notes if "written anew since the run began" in note]
+    said = [note for note in resume(tmp_path / "cut").rows.notes if "rewritten since the run started" in note]
     assert sum(int(note.split()[0]) for note in said) == 2 and "cat/4.png" in said[0]
-    assert not any("written anew" in note for note in start(tmp_path / "new", config).rows.notes)
+    assert not any("rewritten" in note for note in start(tmp_path / "new", config).rows.notes)
     assert to_the_end(tmp_path / "cut").done
 
 

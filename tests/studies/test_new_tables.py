@@ -37,5 +37,5 @@ def test_a_link_is_not_written_through(study: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_missing_folder_is_told_before_anything_is_trained(study: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="gone does not exist; make it so, or choose another file"):
+    with pytest.raises(UsageError, match="gone does not exist; create it or change its permissions, or choose another file"):
         STUDIES[study](tmp_path, tmp_path / "gone" / "t.csv")

@@ -230,7 +230,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             return X
         seen = seen_through(self.backbone, self.weights, X, "X", self.device)
         if seen.unread:
-            raise BadInput(f"X: {seen.words()}; mend them, or leave them out")
+            raise BadInput(f"X: {seen.words()}; fix them, or leave them out")
         return seen.features
 
     def _train(self, rows: Rows, ids: NDArray[Any], network: str | None) -> None:

@@ -40,7 +40,7 @@ def numbers(features: Any) -> NDArray[Any]:
     if values.ndim == 2 and len(values) == 0:
         raise BadInput("features: there are no rows; give at least one sample of two classes each")
     if values.ndim != 2 or 0 in values.shape:
-        raise BadInput(f"features: the shape is {values.shape}; they must be (N, D), one row a sample")
+        raise BadInput(f"features: the shape is {values.shape}; they must be (N, D), one row per sample")
     if values.dtype.kind == "O":
         with suppress(TypeError, ValueError):
             values = values.astype(np.float64)
@@ -230,7 +230,7 @@ def scaled(values: NDArray[Any], alike: bool = False) -> Tensor:
     try:
         return compact(values, alike)
     except BrokenRow as error:
-        raise BadInput(f"features: {error}; remove or mend it") from None
+        raise BadInput(f"features: {error}; remove or fix it") from None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The answer in columns: `IssueTable` holds one value a sample in the order they were given, and the ranking beside it."""
+"""`IssueTable`: one value per sample in the order they were given, and the ranking beside it."""
 
 import importlib
 from collections.abc import Collection

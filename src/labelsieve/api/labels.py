@@ -86,7 +86,7 @@ def warn_of_order(samples: Any, labels: Any, level: int) -> None:
 
 
 def _one_axis(labels: Any) -> Any:
-    """A column (N, 1), as of a frame, is one label a row too."""
+    """A column (N, 1), as of a frame, is one label per row too."""
     shape: tuple[int, ...] = getattr(labels, "shape", ())
     if len(shape) != 2 or shape[1] != 1:
         return labels
@@ -98,7 +98,7 @@ def _listed(labels: Any) -> list[Hashable]:
     shape = getattr(labels, "shape", None)
     if (shape is not None and len(shape) > 1) or not hasattr(labels, "__iter__"):
         what = type(labels).__name__ + (f" of shape {tuple(shape)}" if shape else "")
-        raise BadInput(f"labels: this is {what}; one label a row belongs here, (N,), of one-hot rows labels.argmax(1)")
+        raise BadInput(f"labels: this is {what}; one label per row belongs here, (N,), of one-hot rows labels.argmax(1)")
     names = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     return [name.item() if isinstance(name, np.generic) or getattr(name, "ndim", None) == 0 else name for name in names]
 
@@ -118,7 +118,7 @@ def _hashable(names: Iterable[Any]) -> list[Hashable]:
         hash(tuple(names))
     except TypeError:
         row = next(row for row, name in enumerate(names) if not isinstance(name, Hashable))
-        raise BadInput(f"labels: row {row} is a {type(names[row]).__name__}; one label a row belongs here, (N,)") from None
+        raise BadInput(f"labels: row {row} is a {type(names[row]).__name__}; one label per row belongs here, (N,)") from None
     return names
 
 

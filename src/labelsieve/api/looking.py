@@ -1,4 +1,4 @@
-"""Pictures as Python's users hold them, seen through a backbone: paths, Pillow's pictures or arrays become features."""
+"""Turns pictures held in Python (paths, Pillow images, arrays) into a backbone's features."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -31,7 +31,7 @@ def demo(
         with interruptible(stopped_at_once(out)):
             done = show_epochs(run, stopper, f"{NAMES[method]}:")
         if not done:
-            console.print("stopped; the same command goes on")
+            console.print("stopped; run the same command again to continue")
             raise typer.Exit(stopper.exit_code)
     summary = summarise(runs)
     atomic.write_text(out / "summary.json", json.dumps(summary, indent=1) + "\n")

@@ -25,7 +25,7 @@ def doctor() -> None:
         missing = [name for name in packages if installed(name) is None]
         broken = [] if missing else [why for name in packages if (why := _fails(name))]
         state = f'not installed ({", ".join(missing)} missing): pip install "labelsieve[{extra}]"' if missing else "installed"
-        table.add_row(f"extra {extra}", f"installed, and cannot be imported ({broken[0]}); install it anew" if broken else state)
+        table.add_row(f"extra {extra}", f"installed, but cannot be imported ({broken[0]}); reinstall it" if broken else state)
     console.print(table)
 
 

@@ -67,7 +67,7 @@ def _say_epochs(config: Config) -> None:
     drawn = f"; each network draws {batches:,} batches an epoch" if batches else ""
     mixed = f"{epochs - warmup} of mixed training{prototypes}"
     if config.training.epochs is None:
-        mixed = "20 to 70 of mixed training, by the noise found after it; another number in all with --epochs"
+        mixed = "20 to 70 of mixed training, depending on the noise found after it; choose the total with --epochs"
     console.print(f"plan: {warmup} epochs of warm-up, {mixed}{drawn}")
 
 
@@ -75,7 +75,7 @@ def _by_prototypes(judged: int, warmup: int, epochs: int) -> str:
     """From which mixed epoch on prototypes divide, where there is such an epoch."""
     if judged < epochs:
         return f", divided by prototypes from epoch {judged + 1}"
-    return ", too few for prototypes to divide one" if warmup < epochs else ""
+    return ", too few for prototypes to take over" if warmup < epochs else ""
 
 
 def _say_folder(out: Path | None) -> None:

@@ -92,7 +92,7 @@ app.command("bench-cleanlab")(bench_cleanlab.bench_cleanlab)
 
 
 def main() -> None:
-    """Run the command line; what is the user's to mend ends in one line and exit code 1 or 2, without a traceback."""
+    """Run the command line; what the user can fix ends in one line and exit code 1 or 2, without a traceback."""
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # or the processes we start would import modules from the working folder
     if "RANK" in os.environ:  # torch would tell of each connection that ends when another process does
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")

@@ -98,7 +98,7 @@ def setting(name: str, value: Any) -> tuple[str, Any]:
 
 
 def class_names(text: str | None) -> list[str] | None:
-    """The names in a file, one a line, or between commas."""
+    """The names in a file, one per line, or between commas."""
     from labelsieve import doors
     from labelsieve.errors import ToolError, UsageError
 
@@ -109,8 +109,8 @@ def class_names(text: str | None) -> list[str] | None:
         is_file = path.is_file()
         words = doors.read_text(path, LARGEST, follow=True).splitlines() if is_file else text.split(",")
     except (OSError, UnicodeError) as error:
-        raise ToolError(f"{path}: the classes cannot be read ({error}); write one name a line, as UTF-8") from None
+        raise ToolError(f"{path}: the classes cannot be read ({error}); write one name per line, as UTF-8") from None
     names = [word.strip() for word in words if word.strip()]
     if len(names) < 2:
-        raise UsageError(f'--classes "{text}" names {len(names)} class; give at least two: cat,dog or a file with one a line')
+        raise UsageError(f'--classes "{text}" names {len(names)} class; give at least two: cat,dog or a file with one per line')
     return names

@@ -8,8 +8,7 @@ from rich.table import Table as Grid
 
 from labelsieve.config.lengths import epochs_of
 from labelsieve.config.resolve import parse_settings
-from labelsieve.data.places import whole_path, whole_spec
-from labelsieve.data.sources import source_at
+from labelsieve.data.sources import source_at, whole_path, whole_spec
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.cells import Cell, Job, Table, chosen
@@ -135,7 +134,7 @@ def planned(asked: Asked) -> Planned:
         return Planned(cells, make(jobs, settings), settings, seeds, [], speeds)
     if sweep:
         raise UsageError(
-            f"{asked.out}: this sweep was begun without a budget for {asked.table.name}; leave --budget out, or another --out"
+            f"{asked.out}: this sweep was started without a budget for {asked.table.name}; leave --budget out, or another --out"
         )
     lacking = _beside_named_data(make(jobs, settings)) if asked.data else ()
     found = fit([job for job in jobs if job not in lacking], settings, make, speeds, budget)

@@ -46,7 +46,7 @@ def reproduce(
     ] = None,
     time_limit: Annotated[
         str | None,
-        typer.Option(help="Stop cleanly within this time: 9m, 1h30m. The same command goes on."),
+        typer.Option(help="Stop cleanly within this time: 9m, 1h30m. Run the same command again to continue."),
     ] = None,
     any_version: Annotated[
         bool,
@@ -55,7 +55,7 @@ def reproduce(
         ),
     ] = False,
 ) -> None:
-    """Run or plan the paper's experiments. After a stop, the same command goes on; several processes can share one sweep."""
+    """Run or plan the paper's experiments. To continue after a stop, run the same command again."""
     from labelsieve.cli import planning, sweeping
     from labelsieve.errors import UsageError, suggest
     from labelsieve.reproduce.paper import TABLES

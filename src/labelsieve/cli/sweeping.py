@@ -85,7 +85,7 @@ def say_report(report: Report) -> None:
     if report.busy:
         console.print(f"with other processes now: {', '.join(report.busy)}; the last to end writes the whole table")
     if report.stopped:
-        console.print("stopped; the same command goes on where it stopped")
+        console.print("stopped; run the same command again to continue")
 
 
 def write_results(sweep: Sweep, asked: Asked, plan: Planned, report: Report) -> list[CellResult]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TimeLimit = Annotated[
     str | None,
-    typer.Option(help="Stop cleanly within this time: 9m, 1h30m. `resume` goes on."),
+    typer.Option(help="Stop cleanly within this time: 9m, 1h30m. Continue with `resume`."),
 ]
 
 
@@ -118,7 +118,7 @@ def train(
     from labelsieve.config.resolve import parse_settings
     from labelsieve.config.schema import to_yaml
     from labelsieve.config.validate import unheeded
-    from labelsieve.data.places import whole_path
+    from labelsieve.data.sources import whole_path
     from labelsieve.errors import UsageError
     from labelsieve.terminal.console import console, parse_duration
     from labelsieve.terminal.training import opened, show_training

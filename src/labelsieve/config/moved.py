@@ -1,4 +1,4 @@
-"""Finds a run's data that have moved: a configuration whose files exist. Needs no torch."""
+"""Finds a run's data after they have moved. Needs no torch."""
 
 import os
 from dataclasses import replace

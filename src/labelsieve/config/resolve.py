@@ -1,6 +1,6 @@
-"""From what the user said to a whole configuration: data set defaults, then the preset, then options, then single settings.
+"""Turns what you say into a whole configuration: data set defaults, then the preset, then options, then single settings.
 
-The command line and Python come through here alike.
+The command line and Python share it.
 """
 
 import shlex
@@ -16,8 +16,7 @@ from labelsieve.config.schema import Config, full_key, override
 from labelsieve.config.validate import check_heeded, cleaner_of, validate
 from labelsieve.data.label_files import made_as
 from labelsieve.data.pictures.options import picture_options
-from labelsieve.data.places import whole_path, whole_spec
-from labelsieve.data.sources import source_at
+from labelsieve.data.sources import source_at, whole_path, whole_spec
 from labelsieve.errors import UsageError, command
 
 # Settings that name a file or folder; written from where the user is.

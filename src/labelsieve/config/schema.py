@@ -28,7 +28,7 @@ class DataConfig:
     limit: int | None = setting(None, "train on a fixed, class-stratified subset of this size", low=2)
     test_limit: int | None = setting(None, "measure accuracy on such a subset of the test pictures", low=2)
     noise: str = setting("none", "wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...")
-    noise_seed: int | None = setting(None, "of that noise; none: the run's seed", low=0, high=2**63 - 1)
+    noise_seed: int | None = setting(None, "seed of that noise; none: the run's seed", low=0, high=2**63 - 1)
     trusted: str | None = setting(None, "a file of ids whose labels are surely right: always taken as clean")
     decisions: str | None = setting(None, "a reviewed run; in a run folder: its round.json, with what people decided before it")
     on_conflict: str = setting(
@@ -54,13 +54,13 @@ class TrainingConfig:
     entropy_penalty: bool = setting(False, "negative entropy in the warm-up, for asymmetric noise")
     batch: int = setting(
         128,
-        "labelled identities a step, and as many unlabelled ones; 0: by the pictures' size and number",
+        "labelled samples per step, and as many unlabelled ones; 0: by the pictures' size and number",
         low=2,
         high=1e6,
         zero_is_open=True,
     )
     warmup_batch: int = setting(
-        128, "samples a step of the warm-up; 0: by the pictures' size and number", low=2, high=1e6, zero_is_open=True
+        128, "samples per step of the warm-up; 0: by the pictures' size and number", low=2, high=1e6, zero_is_open=True
     )
     lr: float = setting(
         0.02,
@@ -84,7 +84,7 @@ class TrainingConfig:
     mixed: bool | None = setting(
         None, "mixed epochs after the warm-up; false: plain ones to the end; none: by the estimated noise"
     )
-    ramp_epochs: int = setting(16, "so long after the warm-up, lambda_u grows from 0 to its full weight", low=0, high=1e6)
+    ramp_epochs: int = setting(16, "epochs after the warm-up in which lambda_u grows from 0 to its full weight", low=0, high=1e6)
     temperature: float = setting(0.5, "targets are sharpened as p^(1/temperature)", low=0.001, high=10)
     beta: float | None = setting(
         4.0, "mixing shares are drawn from Beta(beta, beta); none: by network and size", low=0.05, high=1000
@@ -112,17 +112,17 @@ class TrainingConfig:
 class CleaningConfig:
     mixture_threshold: float | None = setting(None, "strictly above: clean by loss; none: by the estimated noise", low=0, high=1)
     mixture_memory: int | None = setting(
-        None, "mean of so many last loss vectors goes into the mixture; none: by the estimated noise", low=1, high=100
+        None, "the mixture sees the mean of this many last losses; none: by the estimated noise", low=1, high=100
     )
     mixture_range: str = setting(
-        "all", "losses are brought to 0..1 over all labels (ruling 7), or over each class's (class)", choices=("all", "class")
+        "all", "losses are scaled to 0..1 over all labels (all; ruling 7) or within each class (class)", choices=("all", "class")
     )
     tau: float = setting(0.5, "strictly above: clean by prototype", low=0, high=1)
     prototype_prior: float = setting(
         0.5, "share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds", low=0.001, high=0.999
     )
     prototype_memory: int | None = setting(
-        None, "mean of so many last scores is judged by; none: 5 if they warm up so long, else 1", low=1, high=100
+        None, "prototypes judge by the mean of this many last scores; none: 5 if they warm up so long, else 1", low=1, high=100
     )
     prototype_warmup: float = setting(0.05, "e, as a share of all epochs, counted from the end of the warm-up", low=0, high=1)
     prototype_teacher: str = setting(
@@ -143,7 +143,7 @@ class CleaningConfig:
     dim: int = setting(128, "d, of projected features and prototypes", low=1, high=65536)
     projector_depth: int = setting(1, "layers of the projector; 1: linear", low=1, high=4)
     cosine: float = setting(0.0, "0: plain products (ruling 2); otherwise cosine scores at this scale", low=0, high=1000)
-    passes: int = setting(1, "passes of stage 1 over the training set, each epoch", low=1, high=1000)
+    passes: int = setting(1, "passes of stage 1 over the training set per epoch", low=1, high=1000)
     prototype_lr: float | None = setting(
         None, "learning rate of projector and prototypes; none: the networks'", low=1e-09, high=1000
     )
@@ -180,7 +180,7 @@ class ViewsConfig:
 class EngineConfig:
     threads: int = setting(
         0,
-        "of a CPU; 0: OMP_NUM_THREADS, or 1 for tiny pictures and up to 8 cores for others",
+        "CPU threads; 0: OMP_NUM_THREADS, or 1 for tiny pictures and up to 8 cores for others",
         low=0,
         high=1024,
     )
@@ -189,7 +189,7 @@ class EngineConfig:
     )
     pictures: str = setting(
         "auto",
-        "where they lie: device, host (sent as needed), auto: on the device if it has twice the room",
+        "where pictures are kept: device, host (sent as needed), auto: on the device if it has twice the room",
         choices=("auto", "device", "host"),
     )
     precision: str = setting(
@@ -198,7 +198,7 @@ class EngineConfig:
     compile: bool | None = setting(
         None, "compile the networks and the steps of stage 1; none: on CUDA, where triton and a C compiler are"
     )
-    capture: bool | None = setting(None, "steps as CUDA graphs; none: on CUDA")
+    capture: bool | None = setting(None, "run steps as CUDA graphs; none: on CUDA")
     batchnorm: str = setting(
         "whole",
         "what several processes normalise by: whole, the step's whole batch; rank, each its own part, which is faster",
@@ -214,16 +214,18 @@ class OutputConfig:
         "which epoch's networks are kept as the model: last, or best-val (best on validation pictures)",
         choices=("last", "best-val"),
     )
-    checkpoint_seconds: float = setting(20.0, "at most this much work is lost by a kill", low=0, high=1e9)
+    checkpoint_seconds: float = setting(
+        20.0, "between checkpoints: at most this much work is lost if the run is killed", low=0, high=1e9
+    )
     slim_checkpoint: bool = setting(
         False, "at a stop, also one in small files for copying, without momentum and in half precision"
     )
-    history_mib: int = setting(64, "bound on the memory of the scores' history", low=0, high=1e6)
+    history_mib: int = setting(64, "memory for the history of scores, at most", low=0, high=1e6)
 
 
 @dataclass(frozen=True)
 class Config:
-    version: int = setting(VERSION, "of the form of this file; it stays")
+    version: int = setting(VERSION, "format of this file; leave it as it is")
     method: str = setting("cpc", "one of those that `labelsieve methods` lists, or one of your own")
     cleaner: str = setting("cpc-awr", "gmm-agn, gmm-awr, cpc-agn, cpc-awr, contrastive, or one that was registered")
     network: str = setting(
@@ -231,7 +233,7 @@ class Config:
     )
     pretrained: str | None = setting(None, "weights to start from: a file, or zoo for those of timm:NAME")
     own: Mapping[str, Any] = field(default_factory=dict)  # the method's own settings, a section that bears its name
-    seed: int = setting(0, "of weights, order, views and noise", low=0, high=2**63 - 1)
+    seed: int = setting(0, "random seed: weights, order, views and noise", low=0, high=2**63 - 1)
     device: str = setting("auto", "auto, cpu, cuda or cuda:N")
     data: DataConfig = field(default_factory=DataConfig)
     pictures: PictureSettings = field(default_factory=PictureSettings)

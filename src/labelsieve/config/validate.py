@@ -1,4 +1,4 @@
-"""Does a configuration make sense, by itself and for its data? Asked before any long work starts."""
+"""Checks that a configuration makes sense, by itself and for its data, before any long work."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -89,7 +89,7 @@ def unheeded(config: Config, told: Collection[str]) -> str:
         "features are frozen, and not varied as pictures are": OF_PIXELS if config.features.use == "frozen" else (),
     }
     found = {reason: ", ".join(key for key in keys if key in told) for reason, keys in reasons.items()}
-    return "; ".join(f"{keys}: {reason}, so nothing follows from it" for reason, keys in found.items() if keys)
+    return "; ".join(f"{keys}: {reason}, so it has no effect" for reason, keys in found.items() if keys)
 
 
 def _unread_by_cleaner(config: Config) -> tuple[str, ...]:

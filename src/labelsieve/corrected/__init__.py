@@ -1,1 +1,1 @@
-"""What people decided becomes corrected labels, in the form the data came in."""
+"""Applies decisions: a copy of the data with corrected labels, in the form it came in."""

@@ -1,4 +1,4 @@
-"""Writes the corrected data set, in the form of the source, from a run and decisions. The source itself is only read."""
+"""Writes a corrected copy of a run's data from decisions, in the form of the source, which is only read."""
 
 import os
 from collections import Counter

@@ -16,7 +16,7 @@ WHOLE = ("classes", "mirror")  # of all rows together, whatever their length
 
 
 def corrected_npz(source: Path, target: Path, found: Collection, corrections: Corrections) -> int:
-    """All keys of the file at `source`, with dropped rows left out of each that has one entry a row; the number of rows left.
+    """All keys of the file at `source`, with dropped rows left out of each that has one entry per row; the number of rows left.
 
     `found` is what the file holds as a collection; rows that it lacks, for they have no label, are left out, too. Arrays of
     other lengths stay as they are. Ids are written where there were none, for row numbers would shift.

@@ -1,4 +1,4 @@
-"""What becomes of the rows that a run judged: {id: label, or None for dropped}. Rows it did not judge stay as they are."""
+"""The corrected label of each row that a run judged: {id: label, or None for dropped}. Other rows keep theirs."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field

@@ -82,7 +82,7 @@ def read_part(opened: BinaryIO, source: str) -> bytes:
         return opened.read(PART)
     except OSError as error:
         raise ToolError(
-            f"{source}: this picture cannot be read ({error.strerror or error}), so it cannot be copied; mend its disk, or use "
+            f"{source}: this picture cannot be read ({error.strerror or error}), so it cannot be copied; check its disk, or use "
             f"--symlink, which does not read it"
         ) from None
 

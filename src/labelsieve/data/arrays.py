@@ -229,7 +229,7 @@ def _ids(arrays: dict[str, Array], count: int, path: Path) -> tuple[str, ...]:
 def _words(values: Array, place: str) -> tuple[str, ...]:
     """Text, UTF-8 bytes or whole numbers as text."""
     if values.ndim != 1 or values.dtype.kind not in "USui":
-        raise ToolError(f"{place}: it is {values.dtype} {values.shape}; one axis of text or whole numbers belongs here")
+        raise ToolError(f"{place}: it is {values.dtype} {values.shape}; it must be a list of text or whole numbers")
     try:
         return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.tolist())
     except UnicodeDecodeError as error:

@@ -44,7 +44,7 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     few = sum(count < FEW_OF_CLASS for count in counts.values())
     if few == len(counts) and few >= MANY_CLASSES:
         yield (
-            f"all {few} classes have fewer than {FEW_OF_CLASS} samples: expect a ranking that is better than chance, not "
+            f"all {few} classes have fewer than {FEW_OF_CLASS} samples: expect a ranking better than chance, not much "
             f"more; fewer classes or a pretrained network would help (`train --pretrained`)"
         )
     elif few:

@@ -81,7 +81,7 @@ def read_embeddings(path: Path | None, options: PictureOptions | None = None) ->
 
     .npz: the keys features, embeddings or X, and labels or y; optional ids, classes, true_labels, and for a test set
     test_features (X_test) and test_labels (y_test); more names are in `npz`. .npy: (N, D), its labels in
-    `options.labels_file`, or beside it as labels.npy, y.npy, labels.txt (one a line), labels.csv, or <name>_labels.npy.
+    `options.labels_file`, or beside it as labels.npy, y.npy, labels.txt (one per line), labels.csv, or <name>_labels.npy.
     Parquet: a column of lists, and as in tables of pictures columns of labels, ids and splits.
     """
     if path is None:
@@ -271,7 +271,7 @@ def _new_in_npz(path: Path) -> tuple[list[str], Tensor]:
 def vectors(values: Array, place: str) -> Tensor:
     """float32 (N, D), or a `ToolError` for another shape, for values that are not numbers, or not finite."""
     if values.ndim != 2 or values.shape[1] == 0:
-        raise ToolError(f"{place}: the shape is {values.shape}; vectors must be (N, D), one row a sample")
+        raise ToolError(f"{place}: the shape is {values.shape}; vectors must be (N, D), one row per sample")
     if values.dtype.kind not in "fui":
         raise ToolError(f"{place}: the values are {values.dtype}; vectors must be numbers")
     with np.errstate(over="ignore"):
@@ -280,7 +280,7 @@ def vectors(values: Array, place: str) -> Tensor:
     if len(bad):
         raise ToolError(
             f"{place}: row {bad[0]} has a value that is NaN, infinite or beyond float32 ({len(bad)} such rows); "
-            f"remove or mend them"
+            f"remove or fix them"
         )
     return torch.from_numpy(plain)
 

@@ -1,4 +1,4 @@
-"""Says what lies at a path and what training on it would do.
+"""Says what a path holds and what training on it would do.
 
 Every picture is opened, decoded and hashed, in parallel; nothing is written. Torch is only loaded for arrays and vectors.
 """

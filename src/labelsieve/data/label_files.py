@@ -131,7 +131,7 @@ def read_labels(path: Path, original: Tensor, classes: int, key: str = "labels")
     outside = torch.nonzero((labels < 0) | (labels >= classes)).flatten()
     if len(outside):
         row = int(outside[0])
-        raise ToolError(f"{path}: row {row} has label {int(labels[row])}, outside 0..{classes - 1}; mend the file")
+        raise ToolError(f"{path}: row {row} has label {int(labels[row])}, outside 0..{classes - 1}; fix the file")
     return labels
 
 

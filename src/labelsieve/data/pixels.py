@@ -40,7 +40,7 @@ def brightest(pixels: Array, place: str) -> float:
     if pixels.size == 0:
         return 0.0
     if pixels.dtype.kind == "f":
-        _raise_at(~np.isfinite(pixels), "has a value that is NaN or infinite; remove or mend the picture", place)
+        _raise_at(~np.isfinite(pixels), "has a value that is NaN or infinite; remove or fix the picture", place)
     _raise_at(pixels < 0, "has a negative value; store pictures as 0..255 or as floats in 0..1", place)
     return float(pixels.max())
 

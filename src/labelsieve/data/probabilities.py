@@ -1,4 +1,4 @@
-"""Somebody's predicted probabilities with the given labels, out of a file (.npz or a table), checked row by row."""
+"""Reads predicted probabilities and given labels from an .npz or a table, and checks every row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Opens where rows come from: a spec such as `digits` or `cifar10:PATH` as a `Collection`.
+"""Opens a source of rows, such as `digits` or `cifar10:PATH`, as a `Collection`.
 
 To add one, write a loader that takes a path (or None) and calls `checked`; list it in `SOURCES` and `FORMS`.
 """
@@ -23,12 +23,34 @@ from labelsieve.data.pictures.opening import Check, Opened, Tell, load_pictures,
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
-from labelsieve.data.places import whole_path, whole_spec
 from labelsieve.doors import reading
 from labelsieve.errors import UsageError, suggest
 
 SPLIT_STREAM, SPLIT_SEED = 1, 0
 BRIGHTEST = 16
+Loader = Callable[[Path | None], Collection]
+FORMS = {
+    "digits": "digits",
+    "cifar10": "cifar10:PATH",
+    "cifar100": "cifar100:PATH",
+    "fashion-mnist": "fashion-mnist[:PATH]",
+    "arrays": "arrays:FILE.npz",
+    "embeddings": "embeddings:FILE",
+    "pictures": "pictures:PATH",
+    **{name: f"{name}:PATH" for name in WEBSETS},
+}
+OWN = ("pictures", "embeddings", *WEBSETS)  # read by `open_own`, with the user's choices
+SUBSET_STREAM, SUBSET_SEED = 2, 0
+
+
+def whole_path(place: Path | str) -> str:
+    return str(Path(place).expanduser().absolute())
+
+
+def whole_spec(spec: str) -> str:
+    """`name:PATH` with its path made whole; a name alone stays as it is."""
+    name, colon, path = spec.partition(":")
+    return f"{name}:{whole_path(path)}" if colon and path else spec
 
 
 def load_digits(path: Path | None) -> Collection:
@@ -52,8 +74,6 @@ def load_digits(path: Path | None) -> Collection:
     return Collection("digits", train, Truth(train.labels.clone()), test, mean, std, mirror=False)
 
 
-Loader = Callable[[Path | None], Collection]
-
 SOURCES: dict[str, Loader] = {
     "digits": load_digits,
     "cifar10": load_cifar10,
@@ -64,18 +84,6 @@ SOURCES: dict[str, Loader] = {
     "pictures": load_pictures,
     **{name: partial(load_web_set, name) for name in WEBSETS},
 }
-FORMS = {
-    "digits": "digits",
-    "cifar10": "cifar10:PATH",
-    "cifar100": "cifar100:PATH",
-    "fashion-mnist": "fashion-mnist[:PATH]",
-    "arrays": "arrays:FILE.npz",
-    "embeddings": "embeddings:FILE",
-    "pictures": "pictures:PATH",
-    **{name: f"{name}:PATH" for name in WEBSETS},
-}
-OWN = ("pictures", "embeddings", *WEBSETS)  # read by `open_own`, with the user's choices
-SUBSET_STREAM, SUBSET_SEED = 2, 0
 
 
 def source_at(text: str, options: PictureOptions | None = None) -> str:
@@ -151,8 +159,8 @@ def load_data(spec: str, skip_unlabelled: bool = False, white: int | None = None
     name, colon, path = spec.partition(":")
     if spec == MEMORY:
         raise UsageError(
-            "the data of this run were in a program's memory and are in no file; name a file of them, with `ids` as in "
-            "issues.csv, by --data, where the verb takes it, or go on in Python: the same fit with the same run_dir"
+            "this run's data were in a program's memory, not in a file; save them with `ids` as in issues.csv and name that "
+            "file with --data, or continue in Python: the same fit with the same run_dir"
         )
     if name not in SOURCES:
         raise UsageError(f'unknown data "{name}"{suggest(name, SOURCES)}; the forms are {", ".join(FORMS.values())}')

@@ -1,4 +1,4 @@
-"""Reads the ids whose labels are surely right, as a mask over the rows."""
+"""Reads the ids of labels you trust, as a mask over the rows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def read_ids(path: Path) -> list[str]:
     if not path.is_file():
         raise ToolError(f"{path}: no such file of trusted ids; check the path")
     if path.suffix.lower() not in SUFFIXES:
-        with doors.reading(path, "write one id a line, in UTF-8"):
+        with doors.reading(path, "write one id per line, in UTF-8"):
             return [line.strip() for line in doors.lines(path, follow=True) if line.strip()]
     table = open_table(path)
     _check_actions(path, table)
@@ -33,7 +33,7 @@ def read_ids(path: Path) -> list[str]:
         values = table.read(table.columns)[0]
         return [table.columns[0], *(str(value) for value in values if value not in (None, ""))]
     listed = ", ".join(table.columns)
-    raise ToolError(f'{path}: it has no column "id"; the columns are {listed}. Rename one, or write one id a line')
+    raise ToolError(f'{path}: it has no column "id"; the columns are {listed}. Rename one, or write one id per line')
 
 
 def _check_actions(path: Path, table: Table) -> None:
@@ -44,7 +44,7 @@ def _check_actions(path: Path, table: Table) -> None:
     if other:
         raise ToolError(
             f'{path}: its column "{named[0]}" says "{other[0]}" ({len(other):,} rows say other things than keep), and --trusted '
-            f"takes every id in a file for rightly labelled; leave only such rows, or begin with a reviewed run: --decisions RUN"
+            f"takes every id in it as correctly labelled; keep only those rows, or start from a reviewed run: --decisions RUN"
         )
 
 

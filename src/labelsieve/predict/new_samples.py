@@ -150,5 +150,5 @@ def _vectors(model: Model, config: Config, paths: Sequence[Path], said: Mapping[
         ids += names if len(paths) == 1 else [f"{path}:{name}" for name in names]
         values.append(found)
     if not ids:
-        raise ToolError(f"{paths[0]}: no vector is there; give one a row")
+        raise ToolError(f"{paths[0]}: no vector is there; give one per row")
     return NewSamples("vectors", "id", len(ids), Rows(ids, torch.cat(values)).chunks())

@@ -1,7 +1,7 @@
 """A sweep folder: sweep.json (what it was told), runs/JOB/seedN, tables and figures. Several processes may work in one.
 
-Every run has a lock that its process holds while it trains; a killed owner's lock is free again, and whoever comes next goes
-on from the last checkpoint. A run that is done is never done again.
+Every run has a lock that its process holds while it trains; a killed owner's lock is free again, and the next process
+resumes from the last checkpoint. A run that is done is never done again.
 """
 
 import json
@@ -65,7 +65,7 @@ def read_sweep(path: Path, any_version: bool = False) -> Sweep | None:
         sweep = Sweep(path, Settings(**sets), dict(facts.get("plan") or {}))
     if version != __version__ and not any_version:
         raise ToolError(
-            f"{path}: begun by labelsieve {version}, this is {__version__}, and their runs may differ; use that version, "
+            f"{path}: started by labelsieve {version}, this is {__version__}, and their runs may differ; use that version, "
             f"another --out, or --any-version to go on with both in one table"
         )
     return sweep
@@ -89,8 +89,8 @@ def refuse_other_sweep(sweep: Sweep, asked: Settings) -> None:
         there, wanted = getattr(sweep.settings, key), getattr(asked, key)
         if there != wanted:
             raise UsageError(
-                f"{sweep.path}: this sweep was begun with {words} {_said(there)}, and this command says {_said(wanted)}; leave "
-                f"it out to go on as it was begun, or use another --out"
+                f"{sweep.path}: this sweep was started with {words} {_said(there)}, and this command says {_said(wanted)}; leave "
+                f"it out to continue as it was started, or use another --out"
             )
 
 

@@ -1,4 +1,4 @@
-"""Writes that are either whole or absent, also when the process is killed or the disk is full half-way through."""
+"""Writes files that are either whole or absent, even if the process is killed or the disk fills up halfway."""
 
 import errno
 import os
@@ -27,9 +27,11 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 def _remedy(error: OSError) -> str:
     if error.errno in PLACE:
-        return "make the place writable, or choose another with --out"
-    first = "free some space" if error.errno in SPACE else "mend the disk"
-    return f"{first}, then give the command again (for a run that had begun: `labelsieve resume`); older files are whole"
+        return "make that place writable, or choose another with --out"
+    first = "free some space" if error.errno in SPACE else "check the disk"
+    return (
+        f"{first}, then run the command again (`labelsieve resume` for a run that had started); files written before are intact"
+    )
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -165,7 +167,7 @@ def _put_new(draft: Path, path: Path) -> None:
         path.hardlink_to(draft)  # a move would put it over what is there
     except OSError as error:
         if isinstance(error, FileExistsError) or os.path.lexists(path):
-            raise ToolError(f"{path}: it came meanwhile, and nothing is overwritten; choose another --out") from None
+            raise ToolError(f"{path}: it appeared in the meantime, and nothing is overwritten; choose another --out") from None
         draft.replace(path)  # a disk without links
 
 

@@ -158,7 +158,9 @@ def load(folder: Path) -> Checkpoint:
     refuse_other_folder(folder)
     found = sorted(folder.glob("epoch-*")) if folder.is_dir() else []
     if not found:
-        raise ToolError(f"{folder}: no checkpoint is left in this run, so it cannot go on; start a new run with --out elsewhere")
+        raise ToolError(
+            f"{folder}: no checkpoint is left in this run, so it cannot be resumed; start a new run with --out elsewhere"
+        )
     return _read(found[-1])
 
 
@@ -176,7 +178,7 @@ def _read(newest: Path) -> Checkpoint:
                 f"half deleted; put it back, or start a new run with --out elsewhere"
             ) from None
         if facts["format"] > FORMAT:
-            raise ToolError(f"{newest}: written by a newer labelsieve; upgrade labelsieve to go on with this run")
+            raise ToolError(f"{newest}: written by a newer labelsieve; upgrade labelsieve to continue this run")
         return Checkpoint(facts.pop("epoch"), tensors, facts)
 
 

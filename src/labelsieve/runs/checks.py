@@ -1,4 +1,4 @@
-"""Checks what a run's settings name before any long work: networks, devices, files, and where the run folder may lie."""
+"""Checks what a run's settings name before any long work: networks, devices, files, and where the run folder may be."""
 
 import os
 from pathlib import Path

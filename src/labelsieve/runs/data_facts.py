@@ -1,4 +1,4 @@
-"""What a run says of one's own data: data.json, samples.csv (id, label) and left_out.csv (id, path, reason) in its folder."""
+"""Writes what a run says about your own data: data.json, samples.csv (id, label) and left_out.csv (id, path, reason)."""
 
 import csv
 import io

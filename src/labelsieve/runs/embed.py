@@ -1,4 +1,4 @@
-"""Features of labelled pictures as a file that stands alone: what `labelsieve embed` writes."""
+"""Writes the features of labelled pictures to one .npz, as `labelsieve embed` does."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a new run looks at pictures when you don't say: through a pretrained network, or learning from the pixels; and why."""
+"""Decides how a new run looks at pictures if you don't say: through a pretrained network or from the pixels; and says why."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -180,8 +180,8 @@ def why_no_photos(records: Collection[Mapping[str, Any]]) -> str:
         return "none of the first pictures can be read"
     side = float(np.median([min(one["width"], one["height"]) for one in records]))
     if side < SMALLEST:
-        return f"pictures of {side:g} px are no photos, of which a pretrained network would know something"
+        return f"pictures of {side:g} px are too small to be photos that a pretrained network would know"
     grey = sum(one["mode"] in GREY_MODES for one in records)
     if 2 * grey > len(records):
-        return "most pictures are grey, so they are no photos as a pretrained network knows them"
+        return "most pictures are grey, and pretrained networks know colour photos"
     return ""

@@ -1,4 +1,4 @@
-"""Runs on features: which backbone a configuration names, kept in the run folder, and what turns pictures into its features."""
+"""Finds the backbone that a configuration names, keeps it in the run folder, and turns pictures into its features."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -54,7 +54,7 @@ def backbone_of(config: Config, say: Say | None = None) -> Backbone:
     found = _loaded(features.backbone, weights, stamp, config.pictures.size, config.pictures.fit)
     if features.sha256 is not None and found.sha256 != features.sha256:
         raise ToolError(
-            f"{weights}: these are not the weights that the run began with, and its features are of those; "
+            f"{weights}: these are not the weights the run started with, from which its features come; "
             f"put that file back, or start a new run"
         )
     return found

@@ -1,4 +1,4 @@
-"""What a run found, per sample and as estimates: from its tables as they are at hand, or read back from its folder."""
+"""What a run found, per sample and as estimates, from memory or read back from its folder."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -65,7 +65,9 @@ class RunFolder:
         folder = cls(path)
         with atomic.disk_errors(path):
             if is_there(folder.config):
-                raise UsageError(f"{path}: a run is already there; go on with {command('resume', path)} or choose another --out")
+                raise UsageError(
+                    f"{path}: a run is already there; resume it with {command('resume', path)} or choose another --out"
+                )
             if path.exists() and not folder.is_bare():
                 raise UsageError(f"{path}: it exists and is not a run; choose another --out")
             folder.checkpoints.mkdir(parents=True, exist_ok=True)

@@ -124,7 +124,7 @@ def decisions_in(folder: RunFolder, on_conflict: str) -> dict[str, Carried]:
 
 def read_round(path: Path) -> Round:
     """The round that a run folder's round.json tells of."""
-    with reading(path, "put back the decisions that the run began with, or start the round again"):
+    with reading(path, "put back the decisions that the run started with, or start the round again"):
         facts: Any = json.loads(run_files.text(path))
         before = tuple(_line(one) for one in facts["before"])
         told = [(from_facts(one["decision"], str(path)), int(one["round"]), str(one["given"])) for one in facts["carried"]]

@@ -1,6 +1,6 @@
-"""The one console all verbs write to. What is printed is said as it is: names may hold brackets and colons.
+"""The console that all verbs write to. Text is printed as it is, brackets and colons included.
 
-All but what a terminal would obey: names of strangers' files and classes may hold escape sequences, which are shown instead.
+The exception is what a terminal would obey: escape sequences in strangers' file or class names are shown instead.
 """
 
 import os
@@ -70,4 +70,6 @@ def check_new(option: str, path: Path | None) -> None:
         raise UsageError(f"{option} {path}: that file exists, and nothing is overwritten; move it away, or name another file")
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         what = "cannot be written to" if folder.is_dir() else "does not exist"
-        raise UsageError(f"{option} {path}: the folder {folder} {what}; make it so, or choose another file")
+        raise UsageError(
+            f"{option} {path}: the folder {folder} {what}; create it or change its permissions, or choose another file"
+        )

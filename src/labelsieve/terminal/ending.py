@@ -1,4 +1,4 @@
-"""How a command ends that cannot go on: what is the user's to mend in one line and an exit code, without a traceback."""
+"""Ends a command that can't continue: one line about what the user can fix and an exit code, no traceback."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ def interruptible(words: str = "interrupted") -> Iterator[None]:
 
 def stopped_at_once(out: Path) -> str:
     """What to say after a second Ctrl-C where several runs are made in one folder."""
-    return f"stopped at once; {out} keeps what is done, and the same command goes on from the last checkpoint"
+    return f"stopped at once; {out} keeps what is done, and the same command continues from the last checkpoint"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Shows how data are read: a bar on a terminal, a plain line now and then elsewhere; then what was found and left out."""
+"""Shows the reading of data: a bar on a terminal, a line now and then elsewhere; then what was found and left out."""
 
 import time
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
-"""Augmentation of whole batches: uint8 pictures (M, C, H, W) in, weak or strong views of the same shape out.
+"""Weak and strong views of whole batches of pictures, uint8 (M, C, H, W), or of vectors, float32 (M, D).
 
-`views_for` gives both kinds. Each is drawn (`draw`: on the host, numbers of its own for every picture) apart
-from being made (`apply`: on any device, never waiting for it), so one seed gives the same views everywhere.
-`vector_views` gives both kinds for vectors, float32 (M, D).
+`views_for` and `vector_views` give both kinds. A view is drawn on the host (`draw`: random numbers for each picture) and
+applied on any device without waiting for it (`apply`), so one seed gives the same views everywhere.
 """
 
 from labelsieve.data.augment.policies import (

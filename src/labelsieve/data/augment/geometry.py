@@ -1,4 +1,4 @@
-"""Pictures moved: a batch uint8 (M, C, H, W) and a map for each in, what is seen through the maps out.
+"""Shears, shifts and turns a batch of pictures, uint8 (M, C, H, W), by a map for each picture.
 
 A map leads from a pixel of the result back to the place in the picture it is taken from, as in Pillow. It is
 held in 16.16 fixed point, as Pillow does for the nearest pixel: whole numbers are the same on every device.

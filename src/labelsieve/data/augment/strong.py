@@ -1,7 +1,7 @@
-"""Strong views: a batch of uint8 pictures (M, C, H, W) in, weak views that then went through a policy out.
+"""Strong views: weak views that go through a policy.
 
-Every picture has a sub-policy of its own. Pictures are sorted by operation, those that share one are worked
-on together, and in the end all go back to their places. The sorting is done on the plan, on the host.
+Every picture has its own sub-policy. Pictures are sorted by operation so that those with the same one are worked on together,
+and go back to their places at the end. The sorting is done on the plan, on the host.
 """
 
 from collections.abc import Callable

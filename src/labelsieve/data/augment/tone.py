@@ -1,4 +1,4 @@
-"""Pictures recoloured: a batch uint8 (M, C, H, W) and one amount a picture (M,) in, the recoloured batch out.
+"""Recolours a batch of pictures, uint8 (M, C, H, W), by one amount per picture (M,).
 
 Each operation is Pillow's (ImageOps, ImageEnhance), done to a batch with every picture's own amount. Without
 exactly three channels there is no RGB: `Color` leaves such pictures alone, `Contrast` takes all values' mean.

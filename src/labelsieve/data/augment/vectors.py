@@ -1,4 +1,4 @@
-"""Views of vectors: float32 (M, D) in, the same vectors shaken out. What shifts and colours are to pictures, noise is to these.
+"""Views of vectors, float32 (M, D): what shifts and colours are to pictures, noise is to vectors.
 
 Weak: Gaussian noise of a tenth of each dimension's standard deviation. Strong: noise of three tenths, and one dimension in ten
 put to its mean. Drawn on the host for every sample apart, so one seed gives the same views on every device.

@@ -1,4 +1,4 @@
-"""The two kinds of view that training needs: a picture's shape and a policy's name in, both makers out."""
+"""Chooses weak and strong views by a picture's shape and a policy's name."""
 
 from dataclasses import dataclass
 

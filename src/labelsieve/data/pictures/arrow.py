@@ -1,4 +1,4 @@
-"""pyarrow, where it is installed: Arrow and Parquet files as tables, or cell by cell. A missing pyarrow is explained."""
+"""Reads Arrow and Parquet files with pyarrow, as tables or cell by cell, and says how to install it."""
 
 import threading
 from collections.abc import Iterator, Sequence

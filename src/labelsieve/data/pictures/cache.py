@@ -138,7 +138,7 @@ class PixelCache:
             if self.bytes > HELD:
                 row, why = next(item for item in unreadable.items() if item[1] in PASSING)
                 raise ToolError(
-                    f"{self.folder}: {len(unreadable):,} pictures cannot be read now (row {row}: {why}); mend that and start "
+                    f"{self.folder}: {len(unreadable):,} pictures cannot be read now (row {row}: {why}); fix that and start "
                     f"again: what is decoded is kept"
                 )
             return np.ascontiguousarray(pixels[keep])

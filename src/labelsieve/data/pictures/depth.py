@@ -1,7 +1,7 @@
 """Decides how bright white is in 16-bit grey pictures, from the largest values of the data set.
 
-Cameras and scanners often store 10, 12 or 14 bits in 16. One white holds for a whole data set, for the brightness of its pictures
-has a meaning; it is that of the fewest usual bits that hold them all.
+Cameras and scanners often store 10, 12 or 14 bits in 16. A data set has one white, because
+brightness means something in it: the white of the fewest usual bits that hold all pictures.
 """
 
 from collections.abc import Iterable, Sequence

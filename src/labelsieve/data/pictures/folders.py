@@ -155,7 +155,7 @@ def _nothing(path: Path, ignored: Counter[str]) -> ToolError:
 def _about_hidden(path: Path, start: str) -> list[str]:
     """Of what lies where classes do: a count of hidden things alone would not tell that a class is missing."""
     return [
-        f"the folder {quoted(readable_name(start + name))} is hidden, for its name begins with a dot, and so it is no class: "
+        f"the folder {quoted(readable_name(start + name))} is hidden because its name begins with a dot, so it is no class: "
         f"{count:,} {'picture' if count == 1 else 'pictures'} in it passed over; rename it if it is one"
         for name, count in hidden_pictures(path).items()
     ]

@@ -33,7 +33,7 @@ def name_labels(values: Sequence[Any], place: str, classes: Sequence[str] | None
         seen = [firsts.setdefault((type(value), value), row) for row, value in enumerate(values)]
     except TypeError:
         bad = next(row for row, value in enumerate(values) if isinstance(value, (list, dict, set)))
-        raise ToolError(f"{place}: row {bad + 1}: the label is a {type(values[bad]).__name__}; give one label a row") from None
+        raise ToolError(f"{place}: row {bad + 1}: the label is a {type(values[bad]).__name__}; give one label per row") from None
     words = {row: _word(value, f"{place}: row {row + 1}") for (_, value), row in firsts.items()}
     if classes is not None:
         words = {row: word and spelt_as(word, classes) for row, word in words.items()}

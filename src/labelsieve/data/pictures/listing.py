@@ -1,4 +1,4 @@
-"""What is there before any picture is opened: one row a picture, with id, label, split and where it lies."""
+"""The rows of a data set before any picture is opened: id, label, split and where the picture is."""
 
 import os
 from collections.abc import Mapping, Sequence

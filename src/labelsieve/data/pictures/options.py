@@ -1,4 +1,4 @@
-"""How a user's pictures are to be read: every choice there is, with its default, checked when it is made."""
+"""The settings for reading pictures, each with its default, checked when they are made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

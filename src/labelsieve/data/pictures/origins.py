@@ -1,6 +1,6 @@
 """Knows where each row's picture is: files below a root, or rows of Arrow or Parquet files.
 
-A stamp is what tells that a picture is still the same one: its relative path, size and time, or its content.
+A stamp tells whether a picture has changed: its relative path, size and time, or its content.
 """
 
 import hashlib

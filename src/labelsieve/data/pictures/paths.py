@@ -91,7 +91,7 @@ def found_at(root: Path, name: str, folders: Sequence[str] = ()) -> tuple[str, s
 def about_odd_paths(paths: Sequence[str], root: Path | None) -> str:
     """What may be wrong with paths from `root` of which none leads to a file."""
     if any(map(is_web_address, paths)):
-        return "The paths are web addresses: download the pictures, and write where they lie instead. "
+        return "The paths are web addresses: download the pictures and write their paths instead. "
     said = ""
     if any("\\" in path for path in paths):
         said += "The paths hold backslashes: write them with / instead. "

@@ -1,4 +1,4 @@
-"""Works on tasks in processes of their own; a picture that kills one costs itself only.
+"""Runs decoding tasks in child processes; a picture that crashes one costs only itself.
 
 Plain child processes rather than multiprocessing: they never run the user's main script again, hold no torch,
 and end by themselves when this process is killed.

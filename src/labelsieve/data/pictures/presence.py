@@ -52,7 +52,7 @@ def unreadable(place: Path, left_out: Sequence[LeftOut]) -> ToolError:
     first = left_out[0]
     return ToolError(
         f'{place}: {len(left_out)} pictures cannot be read; the first is "{first.path}": {first.reason}. '
-        f"Mend or remove them, or leave strict off to go on without them"
+        f"Fix or remove them, or turn strict off to leave them out"
     )
 
 
@@ -141,7 +141,7 @@ def lost(listing: Listing, rows: Sequence[int], cache: Path) -> ToolError:
     names = ", ".join(f'"{readable_name(listing.origin.path(row))}"' for row in rows[:3])
     more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
     return ToolError(
-        f"{listing.place}: {len(rows):,} of the pictures that the run began with {'is' if len(rows) == 1 else 'are'} gone, and "
+        f"{listing.place}: {len(rows):,} of the pictures the run started with {'is' if len(rows) == 1 else 'are'} gone, and "
         f"not decoded in {cache}: {names}{more}. Put them back, or start a new run without them, with --out elsewhere"
     )
 
@@ -152,8 +152,8 @@ def about_gone(listing: Listing, cache: Path) -> tuple[str, ...]:
     if not rows:
         return ()
     first = readable_name(listing.origin.path(rows[0]))
-    what = f"{len(rows):,} picture file{' is' if len(rows) == 1 else 's are'} gone since the run began"
-    return (f'{what}, the first is "{first}" of {listing.place}: taken as decoded in {cache}',)
+    what = f"{len(rows):,} picture file{' is' if len(rows) == 1 else 's are'} gone since the run started"
+    return (f'{what}, the first is "{first}" of {listing.place}: their decoded copies in {cache} are used',)
 
 
 def about_changed(listing: Listing, known: Known) -> tuple[str, ...]:
@@ -168,6 +168,8 @@ def about_changed(listing: Listing, known: Known) -> tuple[str, ...]:
     rows = [row for row, stamp in enumerate(now) if known.get(origin.full(row), stamp) != stamp]
     if not rows:
         return ()
-    what = f"{len(rows):,} picture file{' was' if len(rows) == 1 else 's were'} written anew since the run began"
+    what = f"{len(rows):,} picture file{' was' if len(rows) == 1 else 's were'} rewritten since the run started"
     first = readable_name(origin.path(rows[0]))
-    return (f'{what}, the first is "{first}" of {listing.place}: it goes on with what is in them now, and may end otherwise',)
+    return (
+        f'{what}, the first is "{first}" of {listing.place}: the run continues with what is in them now, and may end differently',
+    )

@@ -1,4 +1,4 @@
-"""Recognises what lies at a path, and why we think so. Reads nothing but names and headers."""
+"""Recognises what a path holds, and says why. Reads only names and headers."""
 
 import shlex
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def _recognised(path: Path, options: PictureOptions) -> Layout:
         return _parquet(path, options)
     if suffix in SUFFIXES:
         return Layout("manifest", path, f"a {suffix} table")
-    more = "; write JSON lines: one object a line, suffix .jsonl" if suffix == ".json" else ""
+    more = "; write JSON lines: one object per line, suffix .jsonl" if suffix == ".json" else ""
     raise ToolError(
         f"{path}: not recognised{more}; give a folder of class folders, a table "
         f"({', '.join(SUFFIXES)}), a folder saved by datasets, or .npz or .npy arrays"
@@ -107,7 +107,7 @@ def _folder(path: Path, options: PictureOptions) -> Layout:
     if shards:
         return Layout("parquet pictures", path, f"{len(shards)} Parquet files with pictures in them")
     if not full and is_run(path):  # its issues.csv has paths and labels, and would be taken for the data
-        raise ToolError(f"{path}: this is a run folder and not data; name data, such as those that it was trained on")
+        raise ToolError(f"{path}: this is a run folder, not data; name the data, for example those it was trained on")
     flat = bool(full) and all(name.lower() in SPLIT_NAMES for name in full)
     if any(map(_is_trained_on, named)) and (flat or len(full) < 2):
         return _one_table(path, named)
@@ -187,7 +187,7 @@ def _about_tables(path: Path, tables: Sequence[Path], folders: Sequence[str], op
     listed = "; ".join(f"{file.name} has the columns {', '.join(names)}" for file, names in columns.items())
     first = next(filter(_is_trained_on, columns), None)
     if first is None:
-        return f"{listed}, and by its name is not for training; to train on a table all the same, give it instead of its folder"
+        return f"{listed}, and its name says it is not for training; to train on it anyway, give the table instead of its folder"
     words = f"labelsieve train {shlex.quote(str(first))} --image-column COLUMN --label-column COLUMN"
     return f"{listed}; if one names pictures and labels, say so: {words} --root FOLDER"
 

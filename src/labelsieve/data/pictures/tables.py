@@ -79,7 +79,7 @@ def text_of(path: Path, encoding: str | None) -> Iterator[TextIO]:
         with doors.open_plain(path, follow=True) as file, _Lines(file, encoding=encoding or "utf-8-sig", newline="") as stream:
             yield stream
     except OSError as error:
-        raise ToolError(f"{path}: {doors.why(error)}; write one sample a line, in a plain file") from None
+        raise ToolError(f"{path}: {doors.why(error)}; write one sample per line, in a plain file") from None
     except LookupError:
         raise ToolError(f'{path}: there is no encoding "{encoding}"; write {named("encoding")} as Python does: cp1252') from None
     except UnicodeError:
@@ -109,7 +109,7 @@ def _undecodable(path: Path, encoding: str | None) -> str:
 
 def _misquoted(path: Path, line: int, what: str) -> ToolError:
     return ToolError(
-        f"{path}: the row that begins in line {line} is not well-formed ({what}); close its double quote, remove it, or "
+        f"{path}: the row that starts on line {line} is not well-formed ({what}); close its double quote, remove it, or "
         f"write it twice where it belongs to a quoted value"
     )
 
@@ -216,9 +216,9 @@ def _one_by_one(lines: list[str], start: int, path: Path) -> Iterator[dict[str, 
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ToolError(f"{path}: line {number} is not JSON ({error}); write one object a line") from None
+            raise ToolError(f"{path}: line {number} is not JSON ({error}); write one object per line") from None
         if not isinstance(record, dict):
-            raise ToolError(f"{path}: line {number} is not an object; write one {{...}} a line")
+            raise ToolError(f"{path}: line {number} is not an object; write one {{...}} per line")
         yield record
 
 

@@ -1,7 +1,7 @@
 """What a decoding process does: a task as plain JSON, one answer per picture. Needs no torch.
 
 Two tasks: "survey" reads headers (and, when asked, decodes to verify and hashes); "decode" writes pixels to
-the cache. `serve` runs in a process of its own, one task a line; it ends when its input does.
+the cache. `serve` runs in a process of its own, one task per line; it ends when its input does.
 """
 
 import hashlib
