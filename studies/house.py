@@ -28,7 +28,7 @@ def entered(words: tuple[str, ...]) -> set[tuple[str, str]]:
     def look(frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
         is_function = code.co_flags & inspect.CO_OPTIMIZED and "<" not in code.co_name  # no module, class body or comprehension
-        if is_function and code.co_filename.startswith(str(PACKAGE)):
+        if is_function and code.co_filename.startswith(str(PACKAGE)) and not _importing(frame):
             seen.add((code.co_filename, code.co_qualname))
 
     before = sys.argv
@@ -43,6 +43,16 @@ def entered(words: tuple[str, ...]) -> set[tuple[str, str]]:
         sys.setprofile(None)
         sys.argv = before
     return seen
+
+
+def _importing(frame: FrameType) -> bool:
+    """Whether a module of the package is just being loaded, which may call a function to make a constant."""
+    above: FrameType | None = frame
+    while above is not None:
+        if above.f_code.co_name == "<module>" and above.f_code.co_filename.startswith(str(PACKAGE)):
+            return True
+        above = above.f_back
+    return False
 
 
 def modules() -> dict[str, Path]:

@@ -13,7 +13,7 @@ from labelsieve.reproduce.paper import TABLES
 from labelsieve.reproduce.plan import (
     H200,
     MARGIN,
-    Speed,
+    MeasuredSpeed,
     fit,
     from_bench,
     labelled_share,
@@ -26,7 +26,7 @@ from labelsieve.reproduce.plan import (
 from labelsieve.reproduce.tasks import Places, Settings, Task, tasks_for
 
 CIFAR100 = [job for job in TABLES["table3"]().jobs if job.name.startswith("cifar100")]
-ROUND = Speed("preact-resnet18", 32, 50_000, 25_000, 2.0, 5.0, 1.0, 10.0, 0.5, "a machine")
+ROUND = MeasuredSpeed("preact-resnet18", 32, 50_000, 25_000, 2.0, 5.0, 1.0, 10.0, 0.5, "a machine")
 
 
 def make(jobs: list[Job], settings: Settings) -> list[Task]:

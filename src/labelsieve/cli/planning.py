@@ -15,7 +15,7 @@ from labelsieve.reproduce.cells import Cell, Job, Table, chosen
 from labelsieve.reproduce.plan import (
     H200,
     TINY,
-    Speed,
+    MeasuredSpeed,
     alone,
     fit,
     from_bench,
@@ -99,7 +99,7 @@ class Planned:
     settings: Settings
     seeds: int
     dropped: list[Job]
-    speeds: list[Speed]
+    speeds: list[MeasuredSpeed]
     lacking: tuple[Job, ...] = ()  # kept out of a budget: their data were not named, those of others were
     budget: float | None = None  # in seconds
     before: bool = False  # by an earlier command, with a budget
@@ -157,7 +157,7 @@ def _beside_named_data(tasks: Sequence[Task]) -> tuple[Job, ...]:
     return jobs if any(task.job not in jobs for task in tasks) else ()
 
 
-def speeds_for(asked: Asked, tasks: Sequence[Task]) -> list[Speed]:
+def speeds_for(asked: Asked, tasks: Sequence[Task]) -> list[MeasuredSpeed]:
     """Best first: the file that was named, the sweep's own runs, the documented GPU, this machine for some seconds.
 
     None where nobody asks for time. A budget is for the machine at hand, so the documented GPU is only for one like it.

@@ -10,7 +10,7 @@ import numpy as np
 
 from labelsieve.config.moved import check_root, check_there, moved_to
 from labelsieve.corrected.corrections import Corrections
-from labelsieve.corrected.forms import CHANGES, FOLDERS, LINKED, LISTS, Job, train_command, writer_for
+from labelsieve.corrected.forms import CHANGES, FOLDERS, LINKED, LISTS, Request, train_command, writer_for
 from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.sources import OWN
@@ -82,8 +82,8 @@ def apply_run(
     decided = {*decisions, *(one.decision.id for one in (rounds.carried if rounds is not None else ()))}
     given = {verdict.id: verdict.old for verdict in said} if config.data.noise == "none" else {}
     corrections = Corrections({verdict.id: verdict.new for verdict in said}, given, decided)
-    job = Job(source, layout, picture_options(config.pictures), corrections, put, found, ordered)
-    left, notes = write(job, out, changes_csv(said))
+    asked = Request(source, layout, picture_options(config.pictures), corrections, put, found, ordered)
+    left, notes = write(asked, out, changes_csv(said))
     if config.data.noise != "none":
         notes = (*notes, f"the run made wrong labels on purpose ({config.data.noise}): labels that stay are those it was given")
     if put == "symlink" and write in LINKED:

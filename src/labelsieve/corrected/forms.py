@@ -33,7 +33,7 @@ TREES = ("class folders", "split folders", "imagefolder")
 
 
 @dataclass(frozen=True)
-class Job:
+class Request:
     """All that a writer needs."""
 
     source: str
@@ -50,7 +50,7 @@ class Job:
         return self.ordered[: len(self.found.order)]
 
 
-Write = Callable[[Job, Path, str], tuple[int, tuple[str, ...]]]
+Write = Callable[[Request, Path, str], tuple[int, tuple[str, ...]]]
 Done = TypeVar("Done")
 
 
@@ -104,58 +104,58 @@ def _shards_writer(layout: Layout, out: Path) -> Write:
     return _shard_folder if folder else _shard_file
 
 
-def _shard_file(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+def _shard_file(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The Parquet file again, pictures in it; `changes.csv` lies beside it."""
-    done = _beside(out, lambda draft: _rewritten(job, lambda _: draft), changes)
-    return done.left, (*_missing(job, done.ids), *_beyond(job, done.left))
+    done = _beside(out, lambda draft: _rewritten(asked, lambda _: draft), changes)
+    return done.left, (*_missing(asked, done.ids), *_beyond(asked, done.left))
 
 
-def _shard_folder(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+def _shard_folder(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """Every Parquet file again, in a new folder; `changes.csv` lies in it."""
-    assert job.layout is not None
-    source = job.layout.path
-    done = _new_folder(out, lambda draft: _rewritten(job, lambda file: draft / file.relative_to(source)), changes)
-    return done.left, (*_missing(job, done.ids), *_beyond(job, done.left))
+    assert asked.layout is not None
+    source = asked.layout.path
+    done = _new_folder(out, lambda draft: _rewritten(asked, lambda file: draft / file.relative_to(source)), changes)
+    return done.left, (*_missing(asked, done.ids), *_beyond(asked, done.left))
 
 
-def _rewritten(job: Job, place: Callable[[Path], Path]) -> Rewritten:
-    assert job.layout is not None
-    done = corrected_shards(job.layout.path, job.options, job.corrections, place)
-    _check_known(job, done.ids)
+def _rewritten(asked: Request, place: Callable[[Path], Path]) -> Rewritten:
+    assert asked.layout is not None
+    done = corrected_shards(asked.layout.path, asked.options, asked.corrections, place)
+    _check_known(asked, done.ids)
     return done
 
 
-def _tree(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+def _tree(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """A new folder of pictures; `changes.csv` lies in it."""
-    assert job.layout is not None
-    layout = job.layout
-    listing = list_pictures(layout, job.options)
-    _check_known(job, set(listing.ids))
+    assert asked.layout is not None
+    layout = asked.layout
+    listing = list_pictures(layout, asked.options)
+    _check_known(asked, set(listing.ids))
 
     def make(draft: Path) -> Placed:
         if layout.kind == "imagefolder":
-            return _imagefolder(job, listing, draft)
+            return _imagefolder(asked, listing, draft)
         depth = 1 if layout.kind == "split folders" else 0
-        return class_tree(listing, job.corrections, draft, PUTS[job.put], depth)
+        return class_tree(listing, asked.corrections, draft, PUTS[asked.put], depth)
 
-    bare = labelled_files(layout.path, job.options)[1] if layout.kind == "imagefolder" else ()
-    return _placed(job, listing, out, make, changes, [f'the folder "{name}" has no labels: left out' for name in bare])
+    bare = labelled_files(layout.path, asked.options)[1] if layout.kind == "imagefolder" else ()
+    return _placed(asked, listing, out, make, changes, [f'the folder "{name}" has no labels: left out' for name in bare])
 
 
-def _folders(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+def _folders(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The pictures of a table as a new folder with one for each class; `changes.csv` lies in it."""
-    assert job.layout is not None
-    listing = list_pictures(job.layout, job.options)
+    assert asked.layout is not None
+    listing = list_pictures(asked.layout, asked.options)
     strange = no_folder_name(listing.classes)
     if strange is not None or not isinstance(listing.origin, Files):
         why = "pictures are in the table itself" if strange is None else f"no folder can be called {quoted(strange)}"
-        raise UsageError(f"{out}: {why}; name a {job.layout.path.suffix.lower()} file")
-    _check_known(job, set(listing.ids))
-    return _placed(job, listing, out, lambda draft: table_tree(listing, job.corrections, draft, PUTS[job.put]), changes)
+        raise UsageError(f"{out}: {why}; name a {asked.layout.path.suffix.lower()} file")
+    _check_known(asked, set(listing.ids))
+    return _placed(asked, listing, out, lambda draft: table_tree(listing, asked.corrections, draft, PUTS[asked.put]), changes)
 
 
 def _placed(
-    job: Job, listing: Listing, out: Path, make: Callable[[Path], Placed], changes: str, notes: Sequence[str] = ()
+    asked: Request, listing: Listing, out: Path, make: Callable[[Path], Placed], changes: str, notes: Sequence[str] = ()
 ) -> tuple[int, tuple[str, ...]]:
     """A new folder of pictures; an error where none would be left."""
 
@@ -166,81 +166,81 @@ def _placed(
         return done
 
     done = _new_folder(out, some, changes)
-    told = (*_left_out(done.left_out), *notes, *_missing(job, set(listing.ids)), *_unjudged(job, listing, done.left_out))
+    told = (*_left_out(done.left_out), *notes, *_missing(asked, set(listing.ids)), *_unjudged(asked, listing, done.left_out))
     return done.count, told
 
 
-def _imagefolder(job: Job, listing: Listing, draft: Path) -> Placed:
+def _imagefolder(asked: Request, listing: Listing, draft: Path) -> Placed:
     """Pictures at their old paths, and the metadata files with corrected labels."""
-    assert job.layout is not None
-    root = job.layout.path
-    stay = {row: listing.origin.path(row) for row, name in enumerate(listing.ids) if job.corrections.of(name, "") is not None}
-    placed = place(listing, stay, draft, PUTS[job.put])
-    for folder, file in labelled_files(root, job.options)[0].items():
-        options = options_for(folder, file, root, job.options)
+    assert asked.layout is not None
+    root = asked.layout.path
+    stay = {row: listing.origin.path(row) for row, name in enumerate(listing.ids) if asked.corrections.of(name, "") is not None}
+    placed = place(listing, stay, draft, PUTS[asked.put])
+    for folder, file in labelled_files(root, asked.options)[0].items():
+        options = options_for(folder, file, root, asked.options)
         (draft / folder).mkdir(exist_ok=True)
         prefix = f"{folder}/" if folder else ""
-        corrected_table(file, draft / folder / file.name, options, job.corrections, prefix=prefix)
+        corrected_table(file, draft / folder / file.name, options, asked.corrections, prefix=prefix)
     return placed
 
 
-def _table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+def _table(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The table again; from another folder its pictures are named by absolute paths."""
-    assert job.layout is not None
-    table, root = job.layout.path, job.options.root or job.layout.path.parent
-    pictured = job.layout.has_pictures
+    assert asked.layout is not None
+    table, root = asked.layout.path, asked.options.root or asked.layout.path.parent
+    pictured = asked.layout.has_pictures
     moved = pictured and os.path.realpath(out.parent) != os.path.realpath(root)
 
     def make(draft: Path) -> int:
-        left = corrected_table(table, draft, job.options, job.corrections, moved=moved, pictured=pictured)
-        _check_known(job, job.corrections.seen)
+        left = corrected_table(table, draft, asked.options, asked.corrections, moved=moved, pictured=pictured)
+        _check_known(asked, asked.corrections.seen)
         return left
 
     left = _beside(out, make, changes)
     why = f"picture paths in it are absolute, for it lies in another folder than {table}"
-    notes = (f"{why}; read it with: {read_back(out, job.options, root)}",) if moved else ()
-    return left, (*notes, *_missing(job, job.corrections.seen), *_beyond(job, left))
+    notes = (f"{why}; read it with: {read_back(out, asked.options, root)}",) if moved else ()
+    return left, (*notes, *_missing(asked, asked.corrections.seen), *_beyond(asked, left))
 
 
-def _arrays(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
-    data = _collection(job)
-    _check_known(job, set(data.train.ids))
+def _arrays(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+    data = _collection(asked)
+    _check_known(asked, set(data.train.ids))
 
     def make(draft: Path) -> int:
-        if job.layout is None:
-            return collection_npz(draft, data, job.corrections)
-        return corrected_npz(job.layout.path, draft, data, job.corrections)
+        if asked.layout is None:
+            return collection_npz(draft, data, asked.corrections)
+        return corrected_npz(asked.layout.path, draft, data, asked.corrections)
 
     left = _beside(out, make, changes)
-    return left, (*_missing(job, set(data.train.ids)), *_beyond(job, left))
+    return left, (*_missing(asked, set(data.train.ids)), *_beyond(asked, left))
 
 
-def _collection(job: Job) -> Collection:
+def _collection(asked: Request) -> Collection:
     """What the run read: arrays, vectors or a set that is built in."""
-    return open_source(job.source, job.options).collection
+    return open_source(asked.source, asked.options).collection
 
 
-def _manifest(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+def _manifest(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """Picture files as a table of ids, paths and labels that `train` reads, of the samples the run judged."""
-    assert job.layout is not None
-    top = job.layout.path if job.layout.kind in TREES else job.options.root or job.layout.path.parent
+    assert asked.layout is not None
+    top = asked.layout.path if asked.layout.kind in TREES else asked.options.root or asked.layout.path.parent
     root, home = os.path.realpath(top), os.path.realpath(out.parent)
     above = root == home or root.startswith(home.rstrip(os.sep) + os.sep)
     start = Path(root).relative_to(home).as_posix() + "/" if above and root != home else ""
-    paths = {name: path or name for name, path in zip(job.found.columns["id"], job.found.columns["path"])}
+    paths = {name: path or name for name, path in zip(asked.found.columns["id"], asked.found.columns["path"])}
     paths = {name: path if Path(path).is_absolute() else f"{start}{path}" for name, path in paths.items()}
-    listing = list_pictures(job.layout, job.options)
+    listing = list_pictures(asked.layout, asked.options)
     now = _named(listing)
-    _check_known(job, set(now))
+    _check_known(asked, set(now))
     problems = {listing.ids[row]: why for row, why in listing.origin.examined()[1].items()}
-    judged = [(verdict.id, job.corrections.of(verdict.id, now[verdict.id])) for verdict in job.ordered if verdict.id in now]
+    judged = [(verdict.id, asked.corrections.of(verdict.id, now[verdict.id])) for verdict in asked.ordered if verdict.id in now]
     rows = [(name, paths[name], label) for name, label in judged if label is not None and name not in problems]
     gone = [LeftOut(name, paths[name], problems[name]) for name, label in judged if label is not None and name in problems]
     _beside(out, lambda draft: draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline=""), changes)
-    notes = (*_left_out(gone), *_missing(job, set(now)), *_left_behind(job, listing.ids, "picture"))
-    if above and not job.options.outside:
+    notes = (*_left_out(gone), *_missing(asked, set(now)), *_left_behind(asked, listing.ids, "picture"))
+    if above and not asked.options.outside:
         return len(rows), notes
-    plain = PictureOptions(outside=job.options.outside)
+    plain = PictureOptions(outside=asked.options.outside)
     return len(rows), (f"its paths start from the old folder: {read_back(out, plain, Path(home if above else root))}", *notes)
 
 
@@ -263,47 +263,47 @@ def train_command(start: list[str], options: PictureOptions) -> str:
     return shlex.join([*words, "--out", "RUN"])
 
 
-def _label_table(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+def _label_table(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """The table of labels that goes with an .npy file. The vectors stay, so dropped rows stay in it, without a label."""
-    assert job.layout is not None
-    table = labels_beside(job.layout.path, job.options)
+    assert asked.layout is not None
+    table = labels_beside(asked.layout.path, asked.options)
 
     def make(draft: Path) -> int:
-        left = corrected_table(table, draft, job.options, job.corrections, pictured=False, emptied=True)
-        _check_known(job, job.corrections.seen)
+        left = corrected_table(table, draft, asked.options, asked.corrections, pictured=False, emptied=True)
+        _check_known(asked, asked.corrections.seen)
         return left
 
     left = _beside(out, make, changes)
-    dropped = sum(verdict.new is None for verdict in job.ordered)
+    dropped = sum(verdict.new is None for verdict in asked.ordered)
     which = "1 dropped row has" if dropped == 1 else f"{dropped:,} dropped rows have"
     why = f"{which} no label in it, for the vectors stay as they are; " if dropped else ""
-    options = replace(job.options, image_column=None, skip_unlabelled=job.options.skip_unlabelled or dropped > 0)
-    start = [str(job.layout.path), "--set", f"pictures.labels_file={out.absolute()}"]
-    return left, (f"{why}read it with: {train_command(start, options)}", *_beyond(job, left))
+    options = replace(asked.options, image_column=None, skip_unlabelled=asked.options.skip_unlabelled or dropped > 0)
+    start = [str(asked.layout.path), "--set", f"pictures.labels_file={out.absolute()}"]
+    return left, (f"{why}read it with: {train_command(start, options)}", *_beyond(asked, left))
 
 
-def _labels(job: Job, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
+def _labels(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """id and label alone, of the samples the run judged, in their order; made of the run alone where the source is gone."""
-    now, notes = _labels_now(job)
-    judged = [(verdict.id, job.corrections.of(verdict.id, now.get(verdict.id, verdict.old))) for verdict in job.ordered]
+    now, notes = _labels_now(asked)
+    judged = [(verdict.id, asked.corrections.of(verdict.id, now.get(verdict.id, verdict.old))) for verdict in asked.ordered]
     rows = [(name, label) for name, label in judged if label is not None]
     _beside(out, lambda draft: draft.write_text(as_csv(("id", "label"), rows), encoding="utf-8", newline=""), changes)
     return len(rows), notes
 
 
-def _labels_now(job: Job) -> tuple[dict[str, str], tuple[str, ...]]:
+def _labels_now(asked: Request) -> tuple[dict[str, str], tuple[str, ...]]:
     """{id: label} of the source, where it is still there, and what is said of rows that are not in a list of labels."""
-    if job.source == MEMORY:
+    if asked.source == MEMORY:
         return {}, ()
     try:
-        if job.layout is not None and job.layout.has_pictures:
-            rows: Listing | NoisyData = list_pictures(job.layout, job.options)
+        if asked.layout is not None and asked.layout.has_pictures:
+            rows: Listing | NoisyData = list_pictures(asked.layout, asked.options)
         else:
-            rows = _collection(job).train
+            rows = _collection(asked).train
     except ToolError as error:
         return {}, (f"rows that the run did not judge are not in it, and were not counted: {error}",)
     thing = "picture" if isinstance(rows, Listing) else "row"
-    return _named(rows), _left_behind(job, rows.ids, thing)
+    return _named(rows), _left_behind(asked, rows.ids, thing)
 
 
 def _named(rows: Listing | NoisyData) -> dict[str, str]:
@@ -337,17 +337,17 @@ LINKED: tuple[Write, ...] = (_tree, _folders)  # where symbolic links lead out o
 LISTS: tuple[Write, ...] = (_labels,)  # made of the run alone where need be
 
 
-def _check_known(job: Job, there: set[str]) -> None:
+def _check_known(asked: Request, there: set[str]) -> None:
     """A `ToolError` where nothing of the run is in the source: other data would be written as they are, and called corrected."""
-    if not any(verdict.id in there for verdict in job.samples):
+    if not any(verdict.id in there for verdict in asked.samples):
         raise ToolError(
-            f"{job.source}: none of the run's {len(job.samples):,} samples is in it, the first of which is called "
-            f'"{job.samples[0].id}"; name the data that the run was trained on, with the same ids (--data)'
+            f"{asked.source}: none of the run's {len(asked.samples):,} samples is in it, the first of which is called "
+            f'"{asked.samples[0].id}"; name the data that the run was trained on, with the same ids (--data)'
         )
 
 
-def _missing(job: Job, there: set[str]) -> tuple[str, ...]:
-    lost = [verdict.id for verdict in job.samples if verdict.id not in there]
+def _missing(asked: Request, there: set[str]) -> tuple[str, ...]:
+    lost = [verdict.id for verdict in asked.samples if verdict.id not in there]
     which = "one sample of the run is" if len(lost) == 1 else f"{len(lost):,} samples of the run are"
     return (f"{which} no longer in the source, such as {lost[0]}",) if lost else ()
 
@@ -364,16 +364,16 @@ def _left_out(gone: Sequence[LeftOut]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _unjudged(job: Job, listing: Listing, gone: Sequence[LeftOut]) -> tuple[str, ...]:
+def _unjudged(asked: Request, listing: Listing, gone: Sequence[LeftOut]) -> tuple[str, ...]:
     """Pictures that are there without being samples of the run: they count among those that are left."""
-    count = sum(name not in job.corrections.labels for name in listing.ids)
-    return _as_before(count - sum(one.id not in job.corrections.labels for one in gone), "pictures")
+    count = sum(name not in asked.corrections.labels for name in listing.ids)
+    return _as_before(count - sum(one.id not in asked.corrections.labels for one in gone), "pictures")
 
 
-def _beyond(job: Job, left: int) -> tuple[str, ...]:
+def _beyond(asked: Request, left: int) -> tuple[str, ...]:
     """The same of rows, of which `left` are left."""
     return _as_before(
-        left - sum(verdict.new is not None and verdict.id in job.corrections.seen for verdict in job.ordered), "rows"
+        left - sum(verdict.new is not None and verdict.id in asked.corrections.seen for verdict in asked.ordered), "rows"
     )
 
 
@@ -382,9 +382,9 @@ def _as_before(count: int, things: str) -> tuple[str, ...]:
     return (f"{which} of the {things} that are left the run did not judge ({_why(count)}): as before",) if count > 0 else ()
 
 
-def _left_behind(job: Job, ids: Sequence[str], thing: str) -> tuple[str, ...]:
+def _left_behind(asked: Request, ids: Sequence[str], thing: str) -> tuple[str, ...]:
     """What the source has under these `ids`, and a table of the run's samples does not."""
-    count = sum(name not in job.corrections.labels for name in ids)
+    count = sum(name not in asked.corrections.labels for name in ids)
     which, them = (f"one {thing} is", "it") if count == 1 else (f"{count:,} {thing}s are", "them")
     return (f"{which} not in it, for the run did not judge {them} ({_why(count)})",) if count else ()
 

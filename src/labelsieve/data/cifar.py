@@ -25,7 +25,7 @@ GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
-class Layout:
+class CifarSet:
     """Where one of the two sets keeps its things, and its usual channel statistics."""
 
     name: str
@@ -45,7 +45,7 @@ class Layout:
         return (*self.train, self.test, self.meta)
 
 
-CIFAR10 = Layout(
+CIFAR10 = CifarSet(
     name="cifar10",
     folder="cifar-10-batches-py",
     archive="cifar-10-python.tar.gz",
@@ -58,7 +58,7 @@ CIFAR10 = Layout(
     mean=(0.4914, 0.4822, 0.4465),
     std=(0.2023, 0.1994, 0.2010),
 )
-CIFAR100 = Layout(
+CIFAR100 = CifarSet(
     name="cifar100",
     folder="cifar-100-python",
     archive="cifar-100-python.tar.gz",
@@ -73,7 +73,7 @@ CIFAR100 = Layout(
 )
 
 
-def read_files(path: Path, layout: Layout) -> dict[str, dict[str, Any]]:
+def read_files(path: Path, layout: CifarSet) -> dict[str, dict[str, Any]]:
     """Every file of the layout, unpickled, by name."""
     if not path.exists():
         raise ToolError(f"{path}: no such file or folder; {remedy(layout)}")
@@ -88,14 +88,14 @@ def read_files(path: Path, layout: Layout) -> dict[str, dict[str, Any]]:
     return contents
 
 
-def remedy(layout: Layout) -> str:
+def remedy(layout: CifarSet) -> str:
     return (
         f"put the official {layout.archive} there, or the folder {layout.folder} unpacked from it, "
         f"or give the path where one of them is"
     )
 
 
-def _read_folder(folder: Path, layout: Layout) -> dict[str, dict[str, Any]]:
+def _read_folder(folder: Path, layout: CifarSet) -> dict[str, dict[str, Any]]:
     present = [folder / file for file in layout.files if (folder / file).is_file()]
     return {path.name: _read_file(path) for path in present}
 
@@ -122,7 +122,7 @@ class _Unpacked:
         return found
 
 
-def _read_archive(path: Path, layout: Layout) -> dict[str, dict[str, Any]]:
+def _read_archive(path: Path, layout: CifarSet) -> dict[str, dict[str, Any]]:
     """The layout's files in an archive; read as a stream, so that nothing is decompressed twice."""
     contents = {}
     with (
@@ -154,7 +154,7 @@ def load_cifar100(path: Path | None) -> Collection:
     return _load(path, CIFAR100)
 
 
-def _load(path: Path | None, layout: Layout) -> Collection:
+def _load(path: Path | None, layout: CifarSet) -> Collection:
     if path is None:
         raise UsageError(f'{layout.name} needs a path: write "{layout.name}:PATH"; {remedy(layout)}')
     contents = read_files(path, layout)
@@ -173,7 +173,7 @@ def _load(path: Path | None, layout: Layout) -> Collection:
     return Collection(layout.name, train, truth, test, layout.mean, layout.std, mirror=True, groups=groups)
 
 
-def _names(meta: dict[str, Any], layout: Layout, place: str) -> tuple[str, ...]:
+def _names(meta: dict[str, Any], layout: CifarSet, place: str) -> tuple[str, ...]:
     if layout.names_key not in meta:
         raise ToolError(f'{place}: it has no "{layout.names_key}"; {remedy(layout)}')
     names = texts(meta[layout.names_key], place)
@@ -182,7 +182,7 @@ def _names(meta: dict[str, Any], layout: Layout, place: str) -> tuple[str, ...]:
     return names
 
 
-def _batch(content: dict[str, Any], layout: Layout, place: str) -> tuple[Tensor, Tensor, Tensor]:
+def _batch(content: dict[str, Any], layout: CifarSet, place: str) -> tuple[Tensor, Tensor, Tensor]:
     """Pictures (N, 3, 32, 32), labels (N,), superclasses (N,) of one file; for CIFAR-10 the labels twice."""
     data = content.get("data")
     found = f"{data.dtype} {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
@@ -209,7 +209,7 @@ def _labels(content: dict[str, Any], key: str, count: int, place: str) -> Tensor
     return torch.tensor(listed, dtype=torch.int64)
 
 
-def _groups(labels: Tensor, coarse: Tensor, layout: Layout, place: str) -> tuple[int, ...]:
+def _groups(labels: Tensor, coarse: Tensor, layout: CifarSet, place: str) -> tuple[int, ...]:
     """The superclass of each class (K,); every picture of a class must agree."""
     groups = torch.zeros(layout.classes, dtype=torch.int64)
     groups[labels] = coarse

@@ -68,7 +68,7 @@ def _pictures(model: Model, config: Config, paths: Sequence[Path], said: Mapping
     idle = [key for key in said if key not in heeded]
     if idle and not sets:
         raise UsageError(f"{', '.join(idle)}: this is about tables and other data sets; none of the paths leads to one")
-    found: list[Unlabelled | Rows] = [find_pictures(plain, override(config, said).pictures.outside)] if plain else []
+    found: list[Unlabelled | InMemory] = [find_pictures(plain, override(config, said).pictures.outside)] if plain else []
     for path in sets:
         one = _set(model, for_data(config, path, said) if path.exists() else config, path)
         found.append(one if len(paths) == 1 else replace(one, names=[f"{path}:{name}" for name in one.names]))
@@ -94,7 +94,7 @@ def _embedder(model: Model) -> Embedder | None:
 
 
 @dataclass(frozen=True)
-class Rows:
+class InMemory:
     """Samples (N, ...) that are in memory, by their names (N,)."""
 
     names: Sequence[str]
@@ -110,7 +110,7 @@ class Rows:
             yield Chunk(self.names[some], self.values[some].numpy())
 
 
-def _set(model: Model, config: Config, path: Path) -> Unlabelled | Rows:
+def _set(model: Model, config: Config, path: Path) -> Unlabelled | InMemory:
     options = picture_options(config.pictures)
     layout = recognise(path, options)
     if layout.kind == "embeddings":
@@ -120,13 +120,13 @@ def _set(model: Model, config: Config, path: Path) -> Unlabelled | Rows:
     names, pictures = new_pictures(path, options.white)
     if (embedder := _embedder(model)) is not None:
         with TemporaryDirectory(prefix="labelsieve-") as folder:
-            return Rows(names, replace(embedder, cache=Path(folder)).of_arrays(pictures, str(path)))
+            return InMemory(names, replace(embedder, cache=Path(folder)).of_arrays(pictures, str(path)))
     if tuple(pictures.shape[1:]) != model.shape:
         raise ToolError(
             f"{path}: one picture is {tuple(pictures.shape[1:])}, and this model reads {model.shape}; bring them to that shape, "
             f"or write them as picture files, which are brought to it"
         )
-    return Rows(names, pictures, max(64, PIXELS // pictures[0].numel()) if len(pictures) else STRETCH)
+    return InMemory(names, pictures, max(64, PIXELS // pictures[0].numel()) if len(pictures) else STRETCH)
 
 
 def _vectors(model: Model, config: Config, paths: Sequence[Path], said: Mapping[str, Any]) -> NewSamples:
@@ -151,4 +151,4 @@ def _vectors(model: Model, config: Config, paths: Sequence[Path], said: Mapping[
         values.append(found)
     if not ids:
         raise ToolError(f"{paths[0]}: no vector is there; give one per row")
-    return NewSamples("vectors", "id", len(ids), Rows(ids, torch.cat(values)).chunks())
+    return NewSamples("vectors", "id", len(ids), InMemory(ids, torch.cat(values)).chunks())

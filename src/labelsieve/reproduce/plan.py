@@ -41,7 +41,7 @@ Make = Callable[[Sequence[Job], Settings], list[Task]]
 
 
 @dataclass(frozen=True)
-class Speed:
+class MeasuredSpeed:
     """Seconds of an epoch of both networks, as measured on `samples` pictures of `side` px with `labelled` of them clean."""
 
     network: str
@@ -77,7 +77,7 @@ class Speed:
         return _samples(task) / self.samples * self._area(task)
 
 
-H200 = Speed(
+H200 = MeasuredSpeed(
     *("preact-resnet18", 32, 50_000, 25_000, 2.121, 4.268, 0.317 + 0.013 + 0.127, 26.0, 0.063),
     source="one NVIDIA H200, as measured in RESULTS.md (`labelsieve bench`)",
 )
@@ -130,7 +130,7 @@ def phases(task: Task) -> tuple[int, int]:
     return warm, epochs - warm
 
 
-def seconds_of(task: Task, speed: Speed, shared: bool = False) -> float:
+def seconds_of(task: Task, speed: MeasuredSpeed, shared: bool = False) -> float:
     """Of a whole run; `shared`: its warm-up is taken over from a sibling."""
     warm, mixed = phases(task)
     if shared:
@@ -138,7 +138,7 @@ def seconds_of(task: Task, speed: Speed, shared: bool = False) -> float:
     return speed.start_s + warm * speed.warm_up(task) + mixed * speed.mixed(task)
 
 
-def total(tasks: Sequence[Task], speeds: Sequence[Speed]) -> tuple[dict[str, float | None], float]:
+def total(tasks: Sequence[Task], speeds: Sequence[MeasuredSpeed]) -> tuple[dict[str, float | None], float]:
     """Seconds by task (None: no measured speed fits), done ones 0, and their sum; siblings share one warm-up."""
     seen: set[str] = set()
     found: dict[str, float | None] = {}
@@ -153,7 +153,7 @@ def total(tasks: Sequence[Task], speeds: Sequence[Speed]) -> tuple[dict[str, flo
     return found, sum(value for value in found.values() if value is not None)
 
 
-def from_bench(path: Path) -> Speed:
+def from_bench(path: Path) -> MeasuredSpeed:
     """The speed in a file that `labelsieve bench --json` wrote, also with `--profile large`."""
     with reading(path, f"write it with `labelsieve bench --json {path}`"):
         facts = doors.read_json(path, LARGEST, follow=True)
@@ -170,20 +170,20 @@ def from_bench(path: Path) -> Speed:
         tested = float(parts["test evaluation, both networks"]) * TESTED / max(counts[0] // 5, 1)
         if not all(map(math.isfinite, (*times, tested))) or min(*counts, side) < 1:
             raise Damage("no speed that can be")
-        return Speed(network, side, *counts, *times, tested, source=f"{facts['device']}, {path}")
+        return MeasuredSpeed(network, side, *counts, *times, tested, source=f"{facts['device']}, {path}")
 
 
-def _of_method(facts: dict[str, Any], network: str, side: int, path: Path) -> Speed:
+def _of_method(facts: dict[str, Any], network: str, side: int, path: Path) -> MeasuredSpeed:
     """All epochs of a method that `bench --method` timed are alike."""
     samples, epoch_s, looking = int(facts["shape"]["samples"]), float(facts["epoch_s"]), float(facts["parts_s"][LOOK])
     times = epoch_s, epoch_s, 0.0, float(facts["startup_s"]), looking * TESTED / samples
     if not all(map(math.isfinite, times)) or min(samples, side) < 1:
         raise Damage("no speed that can be")
     words = f"{facts['device']}, {path}"
-    return Speed(network, side, samples, samples, *times, source=words, method=str(facts["shape"]["method"]))
+    return MeasuredSpeed(network, side, samples, samples, *times, source=words, method=str(facts["shape"]["method"]))
 
 
-def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
+def _from_profile(facts: dict[str, Any], path: Path) -> MeasuredSpeed:
     """An epoch of 1000 batches of 32 for each network, from one step at 224 px and from how fast evidence is gathered.
 
     A step of the warm-up trains 64 pictures where a mixed one trains 128 and looks at 192 more: it counts as half of one.
@@ -191,7 +191,7 @@ def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
     step, drawn = float(facts["together_ms"]) / 1000, 32_000
     looking = 2 * drawn / float(facts["gathered_per_s"])
     mixed = 2 * (drawn // 2 // 32) * step + looking
-    return Speed(
+    return MeasuredSpeed(
         *(
             str(facts["network"]),
             224,
@@ -207,9 +207,9 @@ def _from_profile(facts: dict[str, Any], path: Path) -> Speed:
     )
 
 
-def from_runs(tasks: Sequence[Task]) -> list[Speed]:
+def from_runs(tasks: Sequence[Task]) -> list[MeasuredSpeed]:
     """What the sweep's own runs took so far, one for each network and method; runs that are half done tell as well."""
-    found: dict[tuple[str, str], Speed] = {}
+    found: dict[tuple[str, str], MeasuredSpeed] = {}
     for task in tasks:
         key = network_of(task), alone(task)
         if task.job.source not in SIDES or not task.folder.metrics.exists() or key in found:
@@ -228,11 +228,11 @@ def from_runs(tasks: Sequence[Task]) -> list[Speed]:
         side = SIDES[task.job.source][0]
         times = median(warm), median(mixed), 0.1 * median(mixed), max(0.0, warm[0] - median(warm))
         source = f"{record.environment.get('device', 'this machine')}, epochs of {task.folder.path}"
-        found[key] = Speed(key[0], side, samples, labelled, *times, 0.0, source=source, method=key[1])
+        found[key] = MeasuredSpeed(key[0], side, samples, labelled, *times, 0.0, source=source, method=key[1])
     return list(found.values())
 
 
-def measured_here(task: Task, device: str | None) -> Speed:
+def measured_here(task: Task, device: str | None) -> MeasuredSpeed:
     """Time one warm-up epoch and one mixed epoch of this network on a few made pictures; on a CPU, on very few."""
     side, classes = TINY[task.job.source]
     shape = _shape(task.job.source)
@@ -255,7 +255,7 @@ def measured_here(task: Task, device: str | None) -> Speed:
     tested = fixed / samples * TESTED
     words = f"this machine ({parts.engine.device}), measured just now on {samples:,} made pictures"
     times = warm, mixed, fixed, max(0.0, start - warm / 2), tested
-    return Speed(config.network, side, samples, samples // 2, *times, source=words)
+    return MeasuredSpeed(config.network, side, samples, samples // 2, *times, source=words)
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class Fitted:
     seconds: float
 
 
-def fit(jobs: Sequence[Job], settings: Settings, make: Make, speeds: Sequence[Speed], budget: float) -> Fitted:
+def fit(jobs: Sequence[Job], settings: Settings, make: Make, speeds: Sequence[MeasuredSpeed], budget: float) -> Fitted:
     """All jobs as long as fits; where even the shortest useful length does not, without the last ones.
 
     One share of the paper's epochs for all of them, in whole percent, so that they can be compared with each other. With
@@ -287,7 +287,7 @@ def fit(jobs: Sequence[Job], settings: Settings, make: Make, speeds: Sequence[Sp
     raise UsageError(_too_small(known, unknown, settings, make, speeds))
 
 
-def _seconds(jobs: Sequence[Job], settings: Settings, make: Make, speeds: Sequence[Speed]) -> float:
+def _seconds(jobs: Sequence[Job], settings: Settings, make: Make, speeds: Sequence[MeasuredSpeed]) -> float:
     return MARGIN * total(make(jobs, settings), speeds)[1]
 
 
@@ -301,7 +301,7 @@ def _lengths(jobs: Sequence[Job], settings: Settings, make: Make) -> list[Settin
     return [replace(settings, share=percent / 100) for percent in range(max(1, ceil(100 * least)), 101)]
 
 
-def _too_small(known: list[Job], unknown: list[Job], settings: Settings, make: Make, speeds: Sequence[Speed]) -> str:
+def _too_small(known: list[Job], unknown: list[Job], settings: Settings, make: Make, speeds: Sequence[MeasuredSpeed]) -> str:
     if not known:
         return (
             f"no measured speed fits {', '.join(job.name for job in unknown)}, so no budget can be planned; measure it with "
