@@ -35,7 +35,7 @@ def nothing_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
         (Photos(4000, 10, ""), HERE, False, "frozen", "4,000 photos are too few to train a network on"),
         (Photos(4000, 10, ""), HERE, True, "frozen", "4,000 photos are too few"),
         (Photos(60_000, 10, ""), HERE, False, "frozen", "there is no GPU"),
-        (Photos(4000, 10, ""), None, False, "none", "5,000 photos a class on, and you have 400"),
+        (Photos(4000, 10, ""), None, False, "none", "5,000 photos per class to rank well, and you have 400"),
         (Photos(4000, 10, "they are grey"), HERE, False, "none", "trained from scratch: they are grey"),
     ],
 )

@@ -151,7 +151,8 @@ def train(
         looks = {"use": features, "backbone": backbone, "weights": weights, "offline": offline or None}
         options |= {f"features.{name}": value for name, value in looks.items()}
         if decisions is None and data is not None:
-            options |= _eyes(data, options, said.settings, preset is not None)
+            data, looking = _eyes(data, options, said.settings, preset is not None)
+            options |= looking
         elif any(value is not None for value in looks.values()):
             raise UsageError(
                 "a next round looks at pictures as the reviewed run did; leave out --features, --backbone and --weights"
@@ -176,18 +177,19 @@ def train(
         show_training(opened(out, config, resume, met), seconds, began)
 
 
-def _eyes(data: str, options: dict[str, Any], settings: list[str], preset: bool) -> dict[str, Any]:
-    """How the pictures are looked at, and why, in a line."""
+def _eyes(data: str, options: dict[str, Any], settings: list[str], preset: bool) -> tuple[str, dict[str, Any]]:
+    """What DATA is, and how its pictures are looked at; why is said in one line."""
     from labelsieve.config.resolve import given_by, source_of
     from labelsieve.config.schema import Config
     from labelsieve.runs.eyes import eyes_for
     from labelsieve.terminal.console import console
 
     given = given_by(options, settings)
-    found = eyes_for(source_of(data, Config(), given), given, preset)
+    source = source_of(data, Config(), given)
+    found = eyes_for(source, given, preset)
     if found.why:
         console.print(found.why)
-    return dict(found.settings)
+    return source, dict(found.settings)
 
 
 def config_for(

@@ -105,14 +105,15 @@ def _asked(use: str, given: Mapping[str, Any], source: str) -> Eyes:
 
 def _chosen(photos: Photos, found: AtHand | None, cuda: bool, given: Mapping[str, Any]) -> Eyes:
     if photos.no_photos:
-        why = f"features: none, trained from scratch: {photos.no_photos}; otherwise with --backbone NAME"
+        why = f"features: none, trained from scratch: {photos.no_photos}; to use a pretrained network anyway: --backbone NAME"
         return Eyes({"features.use": "none"}, why)
     if found is None:
         each = photos.count // max(photos.classes, 1)
         return Eyes(
             {"features.use": "none"},
-            f"features: none, trained from scratch: no weights of a pretrained network are on this machine. That ranks well from "
-            f"about {EACH:,} photos a class on, and you have {each:,}: --backbone {LIGHT[0]} downloads 19 MB once and needs few",
+            f"features: none, trained from scratch: no weights of a pretrained network are on this machine. That takes about "
+            f"{EACH:,} photos per class to rank well, and you have {each:,}; with --backbone {LIGHT[0]} (a download of 19 MB, "
+            f"once) a few are enough",
         )
     if cuda and photos.count >= ENOUGH:
         return _tuned(found, f"{photos.count:,} photos are enough to train it further on a GPU", given)
@@ -122,7 +123,7 @@ def _chosen(photos: Photos, found: AtHand | None, cuda: bool, given: Mapping[str
 
 def _frozen(found: AtHand, why: str) -> Eyes:
     settings = {"features.use": FROZEN, "features.backbone": found.name, "features.weights": found.weights}
-    return Eyes(settings, f"features: frozen, of {found.name}: {why}; otherwise with --features none")
+    return Eyes(settings, f"features: frozen, of {found.name}: {why}; to learn from the pixels instead: --features none")
 
 
 def _tuned(found: AtHand, why: str, given: Mapping[str, Any]) -> Eyes:
@@ -134,7 +135,7 @@ def _tuned(found: AtHand, why: str, given: Mapping[str, Any]) -> Eyes:
         "pretrained": found.weights or "zoo",
         "pictures.size": given.get("pictures.size") or sight_of(found.name).frame.height,
     }
-    return Eyes(settings, f"features: {found.name} itself is trained further: {why}; otherwise with --features frozen")
+    return Eyes(settings, f"features: {found.name} itself is trained further: {why}; to keep it as it is: --features frozen")
 
 
 def at_hand(given: Mapping[str, Any]) -> AtHand | None:
