@@ -60,7 +60,7 @@ def test_photos_are_told_from_digits_and_icons_by_their_headers() -> None:
     colour = {"mode": "RGB", "width": 40, "height": 30}
     assert not why_no_photos([colour] * 3)
     assert "grey" in why_no_photos([colour, {**colour, "mode": "L"}, {**colour, "mode": "I;16"}])
-    assert "16 px are no photos" in why_no_photos([{**colour, "height": 16}] * 3)
+    assert "16 px are too small" in why_no_photos([{**colour, "height": 16}] * 3)
     assert "can be read" in why_no_photos([])
 
 

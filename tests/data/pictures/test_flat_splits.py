@@ -73,7 +73,7 @@ def test_ids_without_an_ending_are_told(names: str, flat: Path) -> None:
 @pytest.mark.parametrize("name", ["sample_submission.csv", "test.csv", "test_labels.csv"])
 def test_a_table_to_fill_in_or_to_measure_on_is_never_trained_on(name: str, flat: Path) -> None:
     (flat / name).write_text("image,label\ntest/3.png,cat\ntest/4.png,dog\n")
-    with pytest.raises(ToolError, match=f"{name} has the columns image, label, and by its name is not for training"):
+    with pytest.raises(ToolError, match=f"{name} has the columns image, label, and its name says it is not for training"):
         recognise(flat)
     assert len(opened(flat / name).collection.train) == 2
 
