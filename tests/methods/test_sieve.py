@@ -72,8 +72,9 @@ def test_a_step_is_that_of_a_plain_loop() -> None:
         said, v = seen(plain.twin, weak)
         aim, shares = plain.twin.heads["projector"](v), said.softmax(1)
     made, wanted = mixed(strong, LABELS, PARTNER, share, box, K, True)
-    labelled = F.cross_entropy(seen(plain, made)[0], wanted)
-    logits, v = seen(plain, varied)
+    logits, v = seen(plain, torch.cat((made, varied.float())))
+    labelled = F.cross_entropy(logits[: 2 * B], wanted)
+    logits, v = logits[2 * B :], v[2 * B :]
     ahead = plain.heads["predictor"](plain.heads["projector"](v))
     consistency = -sum(F.cosine_similarity(a, b, dim=0) for a, b in zip(ahead, aim)) / B
     sure = [i for i in range(B) if shares[i].max() > 0.4]

@@ -117,17 +117,21 @@ def sieve_step(
     keep: Tensor,
     lr: Tensor,
 ) -> Terms:
-    """`strong` has two views of each of B chosen samples, in two halves; `weak` and `other` are views of any B."""
+    """`strong` has two views of each of B chosen samples, in two halves; `weak` and `other` are views of any B.
+
+    The network sees all 3B in one pass, which a GPU does faster than two.
+    """
     with torch.no_grad():
         said, v = twin.look(weak)
         aim = twin.heads["projector"](v)
         confidence, guess = said.softmax(1).max(1)
     pixels, wanted = net.fuse(mixed)(strong, labels, partner, share, box, classes, cut)
-    labelled = losses.labelled_loss(net.look(pixels)[0], wanted)
-    logits, v = net.look(other)
-    ahead = net.heads["predictor"](net.heads["projector"](v))
+    logits, v = net.look(torch.cat((pixels, other)))
+    chosen = len(pixels)
+    labelled = losses.labelled_loss(logits[:chosen], wanted)
+    ahead = net.heads["predictor"](net.heads["projector"](v[chosen:]))
     consistency = -F.cosine_similarity(ahead, aim, dim=1).mean()
-    guessed = (losses.cross_entropies(logits, guess) * (confidence > c.sure)).mean()
+    guessed = (losses.cross_entropies(logits[chosen:], guess) * (confidence > c.sure)).mean()
     net.descend(labelled + c.consistency * consistency + c.guesses * guessed, lr)
     net.follow(keep)
     return {"cross_entropy": labelled, "consistency": consistency, "guesses": guessed}
