@@ -1,5 +1,6 @@
 """What every method promises, whatever it does: one list of checks over all of them."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -14,6 +15,7 @@ from labelsieve.data.augment import vector_views, views_for
 from labelsieve.data.noisy_data import NoisyData, Truth
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.engine.plain import PlainEngine
+from labelsieve.errors import UsageError
 from labelsieve.methods.contract import Facts, Phase, Verdict
 from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.net import Net, scale
@@ -132,13 +134,29 @@ def test_there_is_a_verdict_on_every_sample(name: str) -> None:
     assert last.verdict is not None and bool((last.verdict.chance[::3] == 1).all())
 
 
-@pytest.mark.parametrize("kind", ["one label", "all alike", "two classes"])
+@pytest.mark.parametrize("name", EVERY)
+def test_too_few_samples_are_refused_where_their_nearest_are_asked(name: str) -> None:
+    """The message names a method that takes them, and that one does."""
+    for samples, classes in ((10, 3), (25, 3), (25, 13)):
+        run = tiny(name, pictures(samples))
+        run.method.facts = replace(run.method.facts, names=tuple(map(str, range(classes))))
+        if METHODS[name].by_nearest and (samples == 10 or classes == 13):
+            with pytest.raises(UsageError, match=rf"method {re.escape(name)} .* {samples} samples .* --method cpc"):
+                run.method.check_data()
+        elif name != "ncr" or classes == 3:  # whose batches have no room for 13 classes
+            run.method.check_data()
+    assert not METHODS["cpc"].by_nearest
+
+
+@pytest.mark.parametrize("kind", ["one label", "all alike", "at random", "two classes"])
 @pytest.mark.parametrize("name", EVERY)
 def test_it_survives_partitions_that_are_empty_or_full_and_two_classes(name: str, kind: str) -> None:
-    """No noise to find where pictures are all the same; nothing to divide where all labels are."""
+    """No noise to find where pictures are all the same; nothing to divide where all labels are; nothing to learn at random."""
     data = pictures()
     if kind == "all alike":
         data = replace(data, images=data.images[:1].expand_as(data.images).clone())
+    elif kind == "at random":  # as good as all are wrong
+        data = data.relabelled(torch.randint(3, (60,), generator=torch.Generator().manual_seed(1)))
     elif kind == "one label":
         data = data.relabelled(torch.zeros(60, dtype=torch.int64))
     else:

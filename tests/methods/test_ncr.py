@@ -13,7 +13,7 @@ from waves import waves
 
 from labelsieve.errors import UsageError
 from labelsieve.methods.contract import Phase, Training
-from labelsieve.methods.ncr import Ncr, ncr_step, neighbour_loss
+from labelsieve.methods.ncr import Ncr, check_batch, ncr_step, neighbour_loss
 from labelsieve.methods.parts.losses import labelled_loss
 
 RECORDED = json.loads((Path(__file__).parent / "published" / "ncr.json").read_text())
@@ -95,7 +95,9 @@ def test_taken_up_after_any_epoch_it_is_the_same_run() -> None:
 @pytest.mark.parametrize("batch", [2, 3])
 def test_a_batch_with_no_room_for_neighbours_is_refused_before_the_work(batch: int) -> None:
     with pytest.raises(UsageError, match=r"batch of . from 3 classes.*training\.batch=16.*ssr\+"):
-        built(Ncr, batch=batch)
+        built(Ncr, batch=batch).method.check_data()
+    with pytest.raises(UsageError, match=r"batch of 2 from 3 classes[^;]*; use --method ssr\+"):
+        check_batch(2, 3, samples=12)  # no larger batch is to be had of so few
 
 
 def test_what_neighbours_say_of_all_samples_is_a_weighted_mean() -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
+from labelsieve.errors import UsageError
 from labelsieve.methods.net import Eye, Net
 from labelsieve.methods.parts.cleaners import Judge
 from labelsieve.methods.parts.evidence import Evidence
@@ -20,6 +21,7 @@ from labelsieve.methods.parts.subsets import EveryRow, Sampler
 
 Terms = Mapping[str, Tensor]  # a step's loss terms by name, each ()
 Step = Callable[..., Terms]
+FEW = 20  # samples, of which each one's nearest tell nothing
 PIECE = 8192  # rows looked at in one go, where (N, K) of all nets would be large
 Tables = dict[str, Tensor]  # (N, ...) by name: what a method remembers of each sample
 
@@ -196,6 +198,7 @@ class Method:
     settles: ClassVar[bool] = False  # settings may stay open until the noise is estimated after the warm-up
     warms_up: ClassVar[bool] = False  # `training.warmup` epochs of plain cross-entropy come first
     varies: ClassVar[bool] = False  # it trains on strong views, which `views.policy` chooses
+    by_nearest: ClassVar[bool] = False  # it goes by each sample's nearest ones, so it needs some of every class
     heads_judge: ClassVar[bool] = False  # of vectors, heads that have not seen a label judge it (`parts.heads`)
     mixes_little: ClassVar[bool] = False  # in short runs small networks learn more from pictures that are hardly mixed (PAPER.md)
 
@@ -203,6 +206,15 @@ class Method:
         self.c, self.facts, self.training = config, facts, facts.training
         self.nets: list[Net] = []
         self.tables: Tables = {}
+
+    def check_data(self) -> None:
+        """A `UsageError` that names another method, where the data are none for this one; before there are nets."""
+        samples, classes = len(self.facts.given), self.facts.classes
+        if self.by_nearest and samples < max(FEW, 2 * classes):
+            raise UsageError(
+                f"method {self.name} goes by each sample's nearest ones, and among {samples} samples of {classes} classes hardly "
+                f"any are of one class; give at least {max(FEW, 2 * classes)}, or use --method cpc"
+            )
 
     def build(self, make: Make) -> None:
         """Make the nets and tables."""

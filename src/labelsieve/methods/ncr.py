@@ -17,7 +17,7 @@ from torch import Tensor
 from labelsieve.config.setting import setting
 from labelsieve.errors import UsageError
 from labelsieve.methods.ce import plain_epoch
-from labelsieve.methods.contract import Cell, Look, Make, Method, Phase, Terms, Verdict, View
+from labelsieve.methods.contract import Cell, Look, Method, Phase, Terms, Verdict, View
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
@@ -55,6 +55,7 @@ class Ncr(Method):
     """
 
     name = "ncr"
+    by_nearest = True
     cells: ClassVar[Mapping[str, Cell]] = {
         "cifar10-sym20": cell(95.2, 10),
         "cifar10-sym50": cell(94.3, 100),
@@ -77,9 +78,9 @@ class Ncr(Method):
         mixup: float = setting(0.0, "mixing shares are drawn from Beta(mixup, mixup); 0: nothing is mixed", low=0, high=1e3)
         rise: float = setting(0.0, "share of all epochs in which the learning rate rises from 0", low=0, high=1)
 
-    def build(self, make: Make) -> None:
-        check_batch(self.training.batch, self.facts.classes)
-        super().build(make)
+    def check_data(self) -> None:
+        super().check_data()
+        check_batch(self.training.batch, self.facts.classes, len(self.facts.given))
 
     @property
     def start(self) -> int:
@@ -124,13 +125,14 @@ class Ncr(Method):
         return weighted_mean(normalised(cosines.clamp_min(0) ** self.c.gamma), rows, seen.probs)
 
 
-def check_batch(batch: int, classes: int) -> None:
+def check_batch(batch: int, classes: int, samples: int) -> None:
     """A `UsageError` where a batch can hardly have two samples of one class: the nearest would be those of other classes."""
     if batch < classes or batch < 4:
         enough = 2 ** math.ceil(math.log2(max(4 * classes, 4)))
+        larger = f"--set training.batch={enough} (in Python batch_size={enough}), or "
         raise UsageError(
             f"method ncr compares samples of one batch, and in a batch of {batch} from {classes} classes hardly any two share a "
-            f"class; use --set training.batch={enough} (in Python batch_size={enough}), or --method ssr+, which compares all"
+            f"class; use {larger if samples >= enough else ''}--method ssr+, which compares all"
         )
 
 

@@ -60,6 +60,7 @@ class Ngc(Method):
 
     name = "ngc"
     costs = "4 views trained on, 1 looked at"
+    by_nearest = True
     varies = True
     cells: ClassVar[Mapping[str, Cell]] = {
         **{f"cifar10-sym{rate}": cell(best, 5, 30, 0.1, 0.7) for rate, best in

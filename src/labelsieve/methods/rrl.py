@@ -67,6 +67,7 @@ class Rrl(Method):
 
     name = "rrl"
     costs = "4 views trained on, 1 looked at"
+    by_nearest = True
     varies = True
     cells: ClassVar[Mapping[str, Cell]] = {
         **{f"cifar10-sym{rate}": cell(best, 0.1, 5, 0) for rate, best in zip((20, 50, 80, 90), (95.8, 94.3, 92.4, 75.0))},

@@ -68,6 +68,7 @@ class Ssr(Method):
 
     name = "ssr"
     costs = "2 views trained on, 3 looked at"
+    by_nearest = True
     cells: ClassVar[Mapping[str, Cell]] = cifar((96.3, 95.7, 95.2, 94.6, 95.1, 79.0, 75.9, 69.5, 61.8), SURE)
     varies = True
 

@@ -160,6 +160,7 @@ def method_for(config: Config, data: NoisyData, make: Make, device: torch.device
         vectors=data.are_vectors,
     )
     method = method_named(config.method)(settings_for(config), facts)
+    method.check_data()
     method.build(make)
     return method
 
