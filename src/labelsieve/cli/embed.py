@@ -22,13 +22,21 @@ def embed(
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
     limit: Annotated[int | None, typer.Option(help="Use a fixed subset of this many training pictures.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Only the Ith of N parts of the pictures, on this machine; --merge joins them."),
+    ] = None,
+    merge: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Join the parts in this folder, and look at no picture.")
+    ] = None,
     *,
     said: Said,
 ) -> None:
     """Turn pictures into features, for `train FILE.npz` and `find_label_issues`. Work that is done is not redone."""
+    from labelsieve.backbones.shards import shard_of
     from labelsieve.config.resolve import resolve
     from labelsieve.errors import UsageError
-    from labelsieve.runs.embed import embed_data
+    from labelsieve.runs.embed import embed_data, embed_part, merge_parts
     from labelsieve.runs.features import FROZEN
     from labelsieve.terminal.console import check_new, console
     from labelsieve.terminal.looking import Looking
@@ -36,6 +44,9 @@ def embed(
     if out.suffix.lower() != ".npz":
         raise UsageError(f"--out {out}: features are written as .npz; end the name so")
     check_new("--out", out)
+    if shard is not None and merge is not None:
+        raise UsageError("--shard makes a part and --merge joins them all; give one of the two")
+    part = None if shard is None else shard_of(shard)
     said.of_data("embed")
     options = said.options | {
         "features.use": FROZEN,
@@ -47,6 +58,9 @@ def embed(
     }
     config = resolve(data, options=options, settings=said.settings)
     with Looking().shown() as watch:
-        made = embed_data(config, out, watch)
+        if part is not None:
+            made = embed_part(config, *part, out, watch)
+        else:
+            made = embed_data(config, out, watch) if merge is None else merge_parts(config, merge, out, watch)
     for line in made.words:
         console.print(line)

@@ -1,5 +1,6 @@
 """Finds the backbone that a configuration names, keeps it in the run folder, and turns pictures into its features."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -33,10 +34,14 @@ FROZEN = "frozen"  # two small heads are trained on a backbone's features
 
 @dataclass(frozen=True)
 class Shown:
-    """How the work of a backbone is shown: `say` what is downloaded, `tell` what is about to be embedded. None: not at all."""
+    """How the work of a backbone is shown: `say` what is downloaded, `tell` what is about to be embedded. None: not at all.
+
+    `by` may put another embedder in the place of the usual one: of a part of the pictures, or of parts that are there.
+    """
 
     say: Say | None = None
     tell: Tell | None = None
+    by: Callable[[Embedder], Embedder] | None = None
 
 
 def is_frozen(config: Config) -> bool:
@@ -77,7 +82,8 @@ def embedder_of(config: Config, shown: Shown | None = None) -> Embedder | None:
     shown = shown or Shown()
     device = choose_device(config.device)
     backbone = placed(backbone_of(config, shown.say), device)
-    return Embedder(backbone, device, cache_of(config), config.engine.threads, config.pictures.by_content, shown.tell)
+    usual = Embedder(backbone, device, cache_of(config), config.engine.threads, config.pictures.by_content, shown.tell)
+    return usual if shown.by is None else shown.by(usual)
 
 
 def cache_of(config: Config) -> Path:

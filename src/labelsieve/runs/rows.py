@@ -101,7 +101,8 @@ def open_rows(config: Config, watch: Watch | None = None, known: Known | None = 
     memories = [None if opened is None else opened.memory]
     if config.pictures.val is not None:
         told = replace(config, pictures=replace(config.pictures, white=config.pictures.white or found.white))
-        measured = measuring_pictures(told, tuple(found.train.images.shape[1:]), found.train.classes, watch.progress, known)
+        shape, classes = tuple(found.train.images.shape[1:]), found.train.classes
+        measured = measuring_pictures(told, shape, classes, watch.progress, known, Shown(by=watch.shown.by))
         found, left_out = replace(found, test=measured.held), (*left_out, *measured.left_out)
         notes, memories = (*notes, *measured.notes), [*memories, measured.memory]
         if measured.split == "all" and is_trained_on(Path(config.pictures.val), config.data.source.partition(":")[2]):
@@ -141,11 +142,16 @@ def trusted_rows(path: Path, found: Collection, opened: Opened | None, listed: s
 
 
 def measuring_pictures(
-    config: Config, shape: Sequence[int], classes: Sequence[str], progress: Progress | None, known: Known | None = None
+    config: Config,
+    shape: Sequence[int],
+    classes: Sequence[str],
+    progress: Progress | None,
+    known: Known | None = None,
+    shown: Shown | None = None,
 ) -> Found:
     """What `--val` names, as a model of that shape and these classes reads it; its table may have columns of its own."""
     path, options = _measuring(config, known)
-    embedder = embedder_of(config)
+    embedder = embedder_of(config, shown)
     if embedder is None:
         return labelled_pictures(path, options, shape, classes, progress)
     return labelled_pictures(path, options, shape, classes, progress, embedder.of_listing, embedder.of_collection)
