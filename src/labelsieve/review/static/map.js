@@ -9,6 +9,8 @@ const REACH = 10; // pixels around the pointer in which a dot is meant
 const SIDE = 64; // buckets a side, for finding the nearest dot
 const CORNERS = 80;
 const MOST_ZOOM = 60;
+const MANY = 5000; // dots
+const FAINT = ["#dcdcd8", "#3a424b"]; // of classes that are not asked for, on light and dark ground
 const ISSUE = 1;
 const ODD = 2;
 
@@ -41,18 +43,29 @@ function buckets({ count, at }) {
   return { starts, order };
 }
 
-function hue(k) {
-  return store.classes.length <= HUES.length ? HUES[k] : (k * 137.508) % 360;
+// Hue, saturation and lightness of a class.
+function tone(k) {
+  const few = store.classes.length <= HUES.length;
+  return [few ? HUES[k] : (k * 137.508) % 360, few ? 62 : 55, (dark() ? [66, 58, 74] : [44, 36, 54])[k % 3]];
 }
 
-function colour(k, faint = false) {
-  const dark = getComputedStyle(document.documentElement).getPropertyValue("--ground").trim().startsWith("#1");
-  const light = dark ? [66, 58, 74][k % 3] : [44, 36, 54][k % 3];
-  return faint ? (dark ? "#3a424b" : "#dcdcd8") : `hsl(${hue(k).toFixed(0)} ${store.classes.length <= HUES.length ? 62 : 55}% ${light}%)`;
+const dark = () => getComputedStyle(document.documentElement).getPropertyValue("--ground").trim().startsWith("#1");
+
+let colours = []; // of the classes, as long as the theme stays
+const colour = (k) => `hsl(${colours[k][0].toFixed(0)} ${colours[k][1]}% ${colours[k][2]}%)`;
+
+// As a pixel holds it: red in the lowest byte.
+function packed([h, s, l]) {
+  const part = (n) => {
+    const k = (n + h / 30) % 12;
+    return Math.round(255 * (l / 100 - (s / 100) * Math.min(l / 100, 1 - l / 100) * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return ((255 << 24) | (part(4) << 16) | (part(8) << 8) | part(0)) >>> 0;
 }
 
 const visible = (i) => !shown.only || dots.flags[i] > 0;
-const scale = () => $("ground").clientWidth * view.zoom;
+let width = 1; // of the field, in pixels of the page
+const scale = () => width * view.zoom;
 const toScreen = (i) => [(dots.at[2 * i] - view.x) * scale(), (dots.at[2 * i + 1] - view.y) * scale()];
 const toMap = ([x, y]) => [x / scale() + view.x, y / scale() + view.y];
 
@@ -72,40 +85,22 @@ function draw() {
   waiting = requestAnimationFrame(paint);
 }
 
-// Class by class, so that the colour is set rarely; then what a person should look at, on top.
+// All dots, then what a person should look at, on top.
 function paint() {
   if (!dots || !$("map").open) return;
+  width = $("ground").clientWidth;
   const pen = sharp($("ground"));
-  const width = $("ground").clientWidth;
   const size = Math.max(1.6, Math.min(7, (width / Math.sqrt(dots.count)) * 0.34 * Math.sqrt(view.zoom)));
-  const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink");
-  const few = dots.count < 5000; // many dots are small, and squares are drawn faster
-  const fits = (x, y) => x > -9 && y > -9 && x < width + 9 && y < width + 9;
-  const classes = new Map();
-  const marked = [];
-  for (let i = 0; i < dots.count; i++) {
-    const meant = shown.given < 0 || dots.given[i] === shown.given;
-    if (dots.flags[i] && meant) marked.push(i);
-    if (!visible(i)) continue;
-    const key = meant ? dots.given[i] : -1;
-    if (!classes.has(key)) classes.set(key, []);
-    classes.get(key).push(i);
-  }
-  for (const [key, some] of [...classes].sort(([a], [b]) => a - b)) {
-    pen.fillStyle = colour(Math.max(key, 0), key < 0);
-    for (const i of some) {
-      const [x, y] = toScreen(i);
-      if (!fits(x, y)) continue;
-      if (few) dot(pen, x, y, size / 2);
-      else pen.fillRect(x - size / 2, y - size / 2, size, size);
-    }
-  }
+  colours = store.classes.map((_, k) => tone(k));
+  if (dots.count < MANY) single(pen, size);
+  else together(pen, size);
   pen.lineWidth = 1.3;
-  pen.strokeStyle = ink;
-  for (const i of marked) {
+  pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
+  const r = size / 2 + 1.8;
+  for (let i = 0; i < dots.count; i++) {
+    if (!dots.flags[i] || !isMeant(i)) continue;
     const [x, y] = toScreen(i);
     if (!fits(x, y)) continue;
-    const r = size / 2 + 1.8;
     pen.fillStyle = colour(dots.given[i]);
     if (dots.flags[i] & ODD) {
       pen.beginPath();
@@ -115,6 +110,43 @@ function paint() {
     pen.stroke();
   }
   over();
+}
+
+const isMeant = (i) => shown.given < 0 || dots.given[i] === shown.given;
+const fits = (x, y) => x > -9 && y > -9 && x < width + 9 && y < width + 9;
+
+function single(pen, size) {
+  for (const meant of [false, true]) {
+    for (let i = 0; i < dots.count; i++) {
+      if (isMeant(i) !== meant || !visible(i)) continue;
+      const [x, y] = toScreen(i);
+      if (!fits(x, y)) continue;
+      pen.fillStyle = meant ? colour(dots.given[i]) : FAINT[Number(dark())];
+      dot(pen, x, y, size / 2);
+    }
+  }
+}
+
+// Of many, pixels are set rather than shapes drawn: tens of thousands in a few milliseconds.
+function together(pen, size) {
+  const side = $("ground").width;
+  const image = pen.createImageData(side, side);
+  const pixels = new Uint32Array(image.data.buffer);
+  const paints = colours.map(packed);
+  const faint = dark() ? 0xff4b423a : 0xffd8dcdc;
+  const whole = side * view.zoom;
+  const wide = Math.max(1, Math.round((size * side) / width));
+  for (const meant of [false, true]) {
+    for (let i = 0; i < dots.count; i++) {
+      if (isMeant(i) !== meant || !visible(i)) continue;
+      const left = Math.round((dots.at[2 * i] - view.x) * whole - wide / 2);
+      const top = Math.round((dots.at[2 * i + 1] - view.y) * whole - wide / 2);
+      if (left < 0 || top < 0 || left + wide > side || top + wide > side) continue;
+      const paint = meant ? paints[dots.given[i]] : faint;
+      for (let y = top; y < top + wide; y++) pixels.fill(paint, y * side + left, y * side + left + wide);
+    }
+  }
+  pen.putImageData(image, 0, 0);
 }
 
 function dot(pen, x, y, r) {
@@ -185,9 +217,8 @@ async function tip(i, [x, y]) {
     ...(store.pictures && store.ready ? [h("img", { src: api.picture(row.id), alt: "" })] : []),
     h("span", {}, `${store.classes[row.given]}${suggested}`), row.own ? h("span", { class: "own" }, row.own) : "", h("small", {}, row.id));
   $("tip").hidden = false;
-  const [width, room] = [$("tip").offsetWidth, $("ground").clientWidth];
-  $("tip").style.left = `${Math.max(0, Math.min(x + 14, room - width))}px`;
-  $("tip").style.top = `${y > room / 2 ? y - $("tip").offsetHeight - 14 : y + 14}px`;
+  $("tip").style.left = `${Math.max(0, Math.min(x + 14, width - $("tip").offsetWidth))}px`;
+  $("tip").style.top = `${y > width / 2 ? y - $("tip").offsetHeight - 14 : y + 14}px`;
 }
 
 const place = (event) => {
@@ -225,10 +256,10 @@ function listen() {
     event.preventDefault();
   });
   new ResizeObserver(draw).observe($("ground"));
-  on("theme", draw);
+  on("theme", () => { legend(); draw(); });
 }
 
-function zoom(by, at = [$("ground").clientWidth / 2, $("ground").clientWidth / 2]) {
+function zoom(by, at = [width / 2, width / 2]) {
   const [x, y] = toMap(at);
   view.zoom = Math.max(1, Math.min(MOST_ZOOM, view.zoom * by));
   const [x2, y2] = toMap(at);
@@ -271,7 +302,7 @@ function legend() {
   for (const k of dots.given) counts[k] += 1;
   const chips = [...counts.keys()].filter((k) => counts[k]).sort((a, b) => counts[b] - counts[a] || a - b).map((k) => {
     const swatch = h("i", { "aria-hidden": "true" });
-    swatch.style.background = colour(k);
+    swatch.style.background = `hsl(${tone(k)[0].toFixed(0)} ${tone(k)[1]}% ${tone(k)[2]}%)`;
     return h("button", { "aria-pressed": String(shown.given === k), title: `${number(counts[k])} labelled ${store.classes[k]}`, onclick: () => {
       shown.given = shown.given === k ? -1 : k;
       legend();
