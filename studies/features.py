@@ -19,12 +19,11 @@ from labelsieve.benchmark.against_cleanlab import average_precision, peak_mib, r
 from labelsieve.corrected.apply import VOUCHED
 from labelsieve.data.noise import inject
 from labelsieve.data.npz import read_npz
-from labelsieve.issues.estimate import by_heads, expected_yield, wrong_share
+from labelsieve.issues.estimate import Share, expected_yield, spread
 from labelsieve.issues.rules import RELABEL_CONFIDENCE, RELABEL_SCORE
-from labelsieve.methods.parts.estimate import noise_by_heads
+from labelsieve.methods.parts.estimate import noise_by
 from labelsieve.methods.parts.heads import held_out, label_share
 from labelsieve.methods.parts.scaling import compact
-from labelsieve.results.cautions import WIDE
 from labelsieve.terminal.ending import as_command
 
 KINDS, RATES, FIRST = ("human", "confuse", "sym-other"), (0.05, 0.1, 0.2, 0.4), (50, 100, 200)
@@ -62,17 +61,19 @@ def judged(features: NDArray[Any], given: NDArray[np.int64], true: NDArray[np.in
     quality = get_label_quality_scores(np.unique(given, return_inverse=True)[1], theirs)
     cleanlab_seconds, began = time.process_time() - began, time.process_time()
     heads = held_out([compact(features), compact(features, alike=True)], labels, int(max(given.max(), true.max())) + 1, seed)
-    noise, score = noise_by_heads(heads, labels), label_share(heads.probs, labels).numpy()
+    noise, score = noise_by(heads, labels), label_share(heads.probs, labels).numpy()
     seconds = time.process_time() - began
     order, suggested = np.argsort(score, kind="stable"), heads.predicted.numpy()
     listed = np.zeros(count, bool)
     listed[order[: round(noise.share * count)]] = True
     listed &= (score <= 0.5) & (suggested != given)
-    chances = by_heads(score, suggested != given, order, noise.share, noise.low, noise.high)
-    share, found = wrong_share(chances), expected_yield(chances, order, count)
+    share = Share(noise.share, noise.low, noise.high)
+    chances = spread(score, suggested != given, order, share)
+    found = expected_yield(chances, order, count)
     sure = listed & heads.agree.numpy() & (score <= RELABEL_SCORE) & (heads.probs.amax(1).numpy() >= RELABEL_CONFIDENCE)
+    by_action = {"relabel": sure, "review": listed & ~sure}
     right = float(chances.opinions[:, sure].mean(1).min()) if sure.any() else 0.0
-    taken = sure if right >= VOUCHED and share.high - share.low <= WIDE else np.zeros(count, bool)
+    taken = sure if right >= VOUCHED and share.known else np.zeros(count, bool)
     after = np.where(taken, suggested, given)
     return {
         "wrong": float(wrong.mean()),
@@ -83,7 +84,8 @@ def judged(features: NDArray[Any], given: NDArray[np.int64], true: NDArray[np.in
         "list_recall": float(listed[wrong].mean()) if wrong.any() else None,
         "interval": [share.low, share.share, share.high],
         "yields": [[n, *found.at(n)[1:], int(wrong[order[:n]].sum())] for n in FIRST if n <= count],
-        "suggested_right": float((suggested == true)[listed].mean()) if listed.any() else None,
+        "suggested": {name: [int(rows.sum()), int((suggested == true)[rows].sum())] for name, rows in by_action.items()},
+        "bands": [[int(each.sum()), int(wrong[each].sum())] for each in in_bands(score)],
         "auto": int(taken.sum()),
         "right_before": float((given == true).mean()),
         "right_after": float((after == true).mean()),
@@ -91,6 +93,12 @@ def judged(features: NDArray[Any], given: NDArray[np.int64], true: NDArray[np.in
         "cleanlab_seconds": cleanlab_seconds,
         "peak_mib": peak_mib(),
     }
+
+
+def in_bands(score: NDArray[Any]) -> Iterator[NDArray[np.bool_]]:
+    """Which labels have a score of 0 to 0.1, of 0.1 to 0.2 and so on."""
+    band = np.minimum((10 * score).astype(int), 9)
+    yield from (band == k for k in range(10))
 
 
 def cases(file: dict[str, NDArray[Any]], rates: list[float]) -> Iterator[tuple[str, float]]:
@@ -103,17 +111,22 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
     noisy_rows = [row for row in rows if row["ap"] is not None]
     known = [row for row in rows if row["interval"][2] - row["interval"][0] <= 0.5]
     held = [row for row in known if row["interval"][0] <= row["wrong"] <= row["interval"][2]]
-    yields = [(row, each) for row in rows for each in row["yields"]]
-    met = [each for _, each in yields if each[1] <= each[3] <= each[2]]
+    yields = [each for row in known for each in row["yields"]]
+    met = [each for each in yields if each[1] <= each[3] <= each[2]]
     ours, theirs = (float(np.mean([row[name] for row in noisy_rows])) for name in ("ap", "cleanlab_ap"))
     lost = [row["case"] for row in noisy_rows if row["ap"] < row["cleanlab_ap"]]
+    told = {name: np.sum([row["suggested"][name] for row in rows], 0).tolist() for name in rows[0]["suggested"]}
+    bands = np.sum([row["bands"] for row in rows], 0).tolist()
     worse = [row["case"] for row in rows if row["right_after"] < row["right_before"]]
     return [
         f"average precision {ours:.3f}, cleanlab {theirs:.3f}: {(1 - ours) / (1 - theirs):.2f} of its error left",
         f"lost rows {len(lost)} of {len(noisy_rows)}: {', '.join(lost)}",
-        f"interval held {len(held)} of {len(known)}, no percentage in {len(rows) - len(known)}",
+        f"interval held {len(held)} of {len(known)}, {np.mean([row['interval'][2] - row['interval'][0] for row in known]):.3f} "
+        f"wide in the mean; no percentage in {len(rows) - len(known)}",
         f"missed: {', '.join(row['case'] for row in known if row not in held)}",
         f"yield held {len(met)} of {len(yields)}",
+        "suggestions right: " + ", ".join(f"{name} {right} of {count}" for name, (count, right) in told.items()),
+        "really wrong by label_score, 0 to 0.1 and so on: " + ", ".join(f"{wrong / max(count, 1):.2f}" for count, wrong in bands),
         f"apply --auto changed labels in {sum(row['auto'] > 0 for row in rows)} of {len(rows)}, fewer right in {worse or 0}",
     ]
 

@@ -47,6 +47,7 @@ METRICS: Shape = {
     "validation?": {"both": NUMBER, "*": NUMBER},
     "also?": {"*": {"both": NUMBER, "*": NUMBER}},
     "notes?": [TEXT],
+    "noise?": {"share": NUMBER, "low": NUMBER, "high": NUMBER, "by_class": [NUMBER], "by": TEXT},
     "decision?": {
         "epochs?": MAYBE,
         "lambda_u?": NUMBER,
@@ -66,7 +67,6 @@ BACKBONES_FRAME: Shape = {
 SHAPES: dict[str, Shape] = {
     "metrics.jsonl": METRICS,
     "timings.jsonl": {"epoch": WHOLE, "phase": TEXT, "seconds": NUMBER},
-    "estimate.json": {"estimate?": {"share": NUMBER, "low": NUMBER, "high": NUMBER}, "cautions?": [TEXT]},
     "data.json": {"notes?": [TEXT], "left_out?": WHOLE, "files?": [TEXT]},
     "sweep.json": {
         "format": WHOLE,

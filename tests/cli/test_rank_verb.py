@@ -24,7 +24,7 @@ def file(tmp_path: Path) -> Path:
 def test_the_list_is_as_everywhere(shell: Shell, file: Path, tmp_path: Path) -> None:
     found = shell("rank", file, "--out", tmp_path / "list.csv")
     assert (
-        found.code == 0 and "120 labels of 3 classes: 12 look wrong" in found.out and "caution: 120 samples are few" in found.out
+        found.code == 0 and "120 labels of 3 classes: 12 are listed" in found.out and "caution: 120 samples are few" in found.out
     )
     columns = read_issues(tmp_path / "list.csv")
     assert set(columns) == set(COLUMNS) and columns["is_label_issue"] == [True] * 12 + [False] * 108

@@ -79,7 +79,7 @@ def test_apply_takes_what_people_decided_and_nothing_else(tmp_path: Path, run: P
 def test_apply_auto_is_refused_while_a_caution_stands(tmp_path: Path, run: Path, shell: Shell) -> None:
     decide(run, {"00003": ("drop", None)})
     refused = shell("apply", run, "--out", tmp_path / "labels.csv", "--auto")
-    assert refused.code == 1 and "while a caution stands" in refused.err and "labelsieve review" in refused.err
+    assert refused.code == 1 and "while the run has a caution" in refused.err and "labelsieve review" in refused.err
     assert not (tmp_path / "labels.csv").exists()
 
 

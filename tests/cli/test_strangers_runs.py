@@ -73,7 +73,7 @@ OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "hole": (beyond, "and such a file has"),
 }
 # What each verb reads of the run.
-FACTS = ("config.yaml", "metrics.jsonl", "timings.jsonl", "data.json", "environment.json", "estimate.json")
+FACTS = ("config.yaml", "metrics.jsonl", "timings.jsonl", "data.json", "environment.json")
 READS: dict[str, tuple[tuple[object, ...], tuple[str, ...]]] = {
     "report": (("report", "RUN"), (*FACTS, "issues.csv", "scores.npz", "noise.npz")),
     "apply": (("apply", "RUN", "--out", "OUT.npz", "--decisions", "DECISIONS"), ("config.yaml", "issues.csv", "scores.npz")),
@@ -199,10 +199,7 @@ DAMAGED: dict[str, tuple[str, bytes | Any]] = {
     "a note": ("metrics.jsonl", LINE | {"notes": [["x"]]}),
     "a decision": ("metrics.jsonl", LINE | {"decision": {"lambda_u": "x"}}),
     "many seconds": ("timings.jsonl", LINE | {"seconds": "x"}),
-    "half an estimate": ("estimate.json", {"estimate": {"share": 0.1}}),
-    "a number": ("estimate.json", b"3"),
-    "a number as estimate": ("estimate.json", {"estimate": 3}),
-    "nested": ("estimate.json", b"[" * 100_000),
+    "nested": ("data.json", b"[" * 100_000),
     "packages": ("environment.json", {"packages": ["torch"]}),
     "notes": ("data.json", {"notes": 3}),
     "left out": ("data.json", {"left_out": "some"}),

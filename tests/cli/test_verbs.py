@@ -20,6 +20,7 @@ from cli.conftest import TINY, Shell
 from labelsieve.config.presets import PRESETS
 from labelsieve.config.schema import dotted_keys
 from labelsieve.data.sources import FORMS
+from labelsieve.issues.estimate import UNKNOWN_WORDS, Share, in_words, sentence
 from labelsieve.methods.registry import own_keys
 from labelsieve.runs import environment
 from labelsieve.terminal import training
@@ -125,11 +126,16 @@ def test_the_terminal_says_what_card_and_list_say(tmp_path: Path, shell: Shell, 
     with (tmp_path / "run" / "issues.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     issues = [row["action"] for row in rows if row["is_label_issue"] == "True"]
-    listed = f"{len(issues)} of {len(rows)} {'is listed as an issue' if len(issues) == 1 else 'are listed as issues'}"
+    listed = f"{len(issues)} of {len(rows)} labels {'is listed as an issue' if len(issues) == 1 else 'are listed as issues'}"
     assert issues and listed in answer.out
     assert all(f"{issues.count(action)} to {action}" in answer.out for action in set(issues))
-    share = re.search(r"(between [\d.]+ and [\d.]+ %) of the labels seem to be wrong \(point", answer.out)
-    assert share and share[1] in (tmp_path / "run" / "README.md").read_text()
+    share = json.loads((tmp_path / "run" / "estimate.json").read_text())["estimate"]
+    said = UNKNOWN_WORDS if share is None else sentence(Share(share["share"], share["low"], share["high"]))
+    assert " ".join(said.split()) in " ".join(answer.out.split())
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert (
+        "cannot be known here" if share is None else " (".join(in_words(Share(share["share"], share["low"], share["high"])))
+    ) in card
 
 
 def test_plain_training_names_no_list_that_is_not_there(tmp_path: Path, shell: Shell, source: str) -> None:

@@ -73,7 +73,7 @@ def test_a_folder_becomes_a_new_folder(tmp_path: Path, tree: Path, run: Path, pu
 
 def test_a_run_with_a_caution_vouches_for_nothing(tmp_path: Path, run: Path) -> None:
     """It would relabel three labels, and was not trained to its end."""
-    with pytest.raises(ToolError, match="--auto is refused while a caution stands: Stopped after.*labelsieve review"):
+    with pytest.raises(ToolError, match="--auto is refused while the run has a caution. The first: Stopped.*labelsieve review"):
         automatic(RunFolder.open(run), read_findings(RunFolder.open(run)))
 
 

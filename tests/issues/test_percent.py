@@ -2,7 +2,7 @@
 
 import pytest
 
-from labelsieve.issues.estimate import in_words
+from labelsieve.issues.estimate import Share, in_words
 from labelsieve.issues.percent import ends, rounded
 from labelsieve.report.markup import percent
 
@@ -34,6 +34,6 @@ def test_intervals_are_rounded_outwards_at_both_ends() -> None:
 
 
 def test_three_wrong_labels_in_a_million_are_some() -> None:
-    assert in_words(3e-6, 0, 9e-6) == ("under 0.1 %", "0.0 to 0.1 %")
-    assert in_words(0.2, 0.19, 0.21) == ("about 20.0 %", "19.0 to 21.0 %")
-    assert in_words(0.2, 0.1, 0.3) == ("between 10.0 and 30.0 %", "point estimate 20.0 %")
+    assert in_words(Share(3e-6, 0, 9e-6)) == ("under 0.1 %", "0.0 to 0.1 %")
+    assert in_words(Share(0.2, 0.19, 0.21)) == ("about 20.0 %", "19.0 to 21.0 %")
+    assert in_words(Share(0.2, 0.1, 0.3)) == ("between 10.0 and 30.0 %", "point estimate 20.0 %")

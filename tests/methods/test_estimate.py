@@ -1,17 +1,18 @@
 """The noise estimate: counts by hand, made clouds with known noise, and a network that has hardly learnt."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from scipy.stats import binomtest
 
 from labelsieve.methods.parts.estimate import (
-    NEARLY_NONE,
     contradicted,
     estimate_noise,
-    flag_limit,
     lag_behind,
     lambda_for,
-    least_wrong,
+    noise_at_end,
+    noise_by_neighbours,
     votes,
     wrong_shares,
 )
@@ -137,37 +138,46 @@ def opinionated(seen: Evidence, says: torch.Tensor) -> Evidence:
     return Evidence(seen.labels, seen.losses, 0.1 + torch.eye(5)[says], seen.features)
 
 
-def test_networks_that_err_more_than_labels_flag_no_more_than_the_estimate() -> None:
+def test_networks_that_err_more_often_than_labels_lag_behind() -> None:
     seen, truth = clouds(0.1, 1.0)
     wrong = float((seen.labels != truth).double().mean())
     right = opinionated(seen, truth)
     assert contradicted([right, right]) == pytest.approx(wrong)
-    assert flag_limit([right, right]) is None  # they contradict what is wrong, and nothing else
+    assert not lag_behind([right, right], estimate_noise([right, right]))
     poor = opinionated(seen, torch.where(torch.arange(len(truth)) % 2 == 0, truth, (truth + 1) % 5))
     assert lag_behind([poor, poor], estimate_noise([poor, poor]))
-    limit = flag_limit([poor, poor])
-    assert limit is not None and limit.share == pytest.approx(wrong, abs=0.03)
 
 
-def test_where_all_labels_may_be_right_no_more_are_flagged_than_the_estimate_says() -> None:
-    """Clean labels, and networks that contradict a little more of them than neighbours do, if less than can be wrong."""
-    seen, truth = clouds(0.02, 1.0)
-    found = estimate_noise([seen, seen])
-    assert found.low < NEARLY_NONE and found.share < found.high
-    between = (found.share + found.high) / 2
-    erring = opinionated(seen, torch.where(torch.arange(len(truth)) < between * len(truth), (seen.labels + 1) % 5, seen.labels))
-    assert found.share < contradicted([erring, erring]) < found.high
-    assert not lag_behind([erring, erring], found)
-    limit = flag_limit([erring, erring])
-    assert limit is not None and limit.share == found.share
+def test_a_division_on_which_both_networks_agree_is_trusted() -> None:
+    seen, truth = clouds(0.3, 1.0)
+    networks, right = [opinionated(seen, truth)] * 2, seen.labels == truth
+    early = noise_by_neighbours(networks)
+    assert early.by == "neighbours" and early.low <= float((~right).double().mean()) <= early.high
+    for before in (early, None):
+        found = noise_at_end(networks, [right, right], before)
+        assert found.by == "division" and found.share == pytest.approx(1 - float(right.double().mean()))
+        assert found.low < found.share < found.high and found.high - found.low < 0.05
+    elsewhere = replace(early, low=0.5, high=0.6)
+    assert noise_at_end(networks, [right, right], elsewhere) == elsewhere, "it contradicts what was known before"
 
 
-def test_of_few_labels_neighbours_say_how_many_are_wrong_at_least() -> None:
-    few, truth = clouds(0.2, 6.0, n=900)
-    least = least_wrong([few, few])
-    assert least is not None and 0.05 < least < float((few.labels != truth).double().mean())
-    enough, _ = clouds(0.2, 6.0)
-    assert least_wrong([enough, enough]) is None
+def test_networks_that_do_not_agree_or_have_memorised_leave_it_to_what_was_known_before() -> None:
+    seen, truth = clouds(0.3, 1.0)
+    right, half, every = seen.labels == truth, torch.arange(len(truth)) % 2 == 0, torch.ones(len(truth), dtype=torch.bool)
+    good, other = opinionated(seen, truth), opinionated(seen, torch.where(half, (truth + 1) % 5, truth))
+    memorised = opinionated(seen, seen.labels)
+    early = noise_by_neighbours([good, good])
+    for networks, clean in (
+        ([good, other], [right, right]),
+        ([good, good], [right, half]),
+        ([memorised, memorised], [right, right]),
+        ([good], [right]),
+    ):
+        assert noise_at_end(networks, clean, early) == early
+        unknown = noise_at_end(networks, clean, None)
+        assert (unknown.low, unknown.high) == (0, 1) and 0 <= unknown.share <= 1
+    fooled = noise_at_end([memorised, memorised], [every, every], early)
+    assert fooled == early, "no label is called wrong, and the neighbours knew of some"
 
 
 @pytest.mark.parametrize("block", [7, 3000, 100_000])

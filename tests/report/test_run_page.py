@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelsieve.issues.estimate import Chances, by_class, expected_yield, wrong_share
+from labelsieve.issues.estimate import UNKNOWN_WORDS, Chances, Share, expected_yield
 from labelsieve.report.line_chart import Curve
 from labelsieve.report.page import Suspect
 from labelsieve.report.run import run_page
@@ -33,9 +33,10 @@ def made(names: tuple[str, ...] = ("ant", "bee", "cat"), **changes: Any) -> RunR
         title="Label report",
         lead="300 labels",
         classes=names,
-        share=wrong_share(chances),
-        shares=by_class(chances, given, kinds),
-        listed=np.bincount(given[wrong], minlength=kinds),
+        share=Share(0.196, 0.17, 0.22),
+        by="heads",
+        samples=np.bincount(given, minlength=kinds).tolist(),
+        listed=np.bincount(given[wrong], minlength=kinds).tolist(),
         matrix=matrix,
         expected=expected_yield(chances, order),
         score=score,
@@ -62,7 +63,7 @@ def test_a_wide_interval_comes_before_the_estimate(read_page: Reader) -> None:
     """34 % were said where 21 % were wrong, with the truth in brackets."""
     wrong = np.where(np.arange(300) < 102, 1.0, 0.0)
     opinions = Chances(wrong, (wrong * 0.5)[None])
-    unsure = made(share=wrong_share(opinions), expected=expected_yield(opinions, np.arange(300)))
+    unsure = made(share=Share(0.34, 0.17, 0.34), expected=expected_yield(opinions, np.arange(300)))
     said = words(read_page, unsure)
     assert "Between 17.0 and 34.0 % of the 300 labels seem to be wrong (point estimate 34.0 %)" in said
     assert "17 to 34 %" in said and "About 34" not in said
@@ -70,9 +71,17 @@ def test_a_wide_interval_comes_before_the_estimate(read_page: Reader) -> None:
     assert "(10 to 20)50 to 100 %" in said.replace(") ", ")"), "not 100 % alone: the networks may err"
 
 
+def test_where_it_cannot_be_known_no_share_of_wrong_labels_is_shown(read_page: Reader) -> None:
+    said = words(read_page, made(share=Share(0.2, 0.0, 0.9), cautions=[UNKNOWN_WORDS], settings={}))
+    assert said.count("cannot be known here") == 2, "among the cautions, and where the first of the list would be counted"
+    assert "seem to be wrong" not in said and "60 labels are listed as issues" in said
+    shown, listed = said.split("Class by class")[0], said.split("Share listed")[1]
+    assert "%" not in shown and "%" in listed, "what is listed is a count"
+
+
 def test_it_says_what_was_found(read_page: Reader) -> None:
     said = words(read_page, made())
-    assert "About 21.2 % of the 300 labels seem to be wrong" in said and "60 are listed as issues" in said
+    assert "About 19.6 % of the 300 labels seem to be wrong" in said and "60 labels are listed as issues" in said
     assert "relabel50both networks are sure" in said.replace(" ", "").replace("bothnetworksaresure", "both networks are sure")
     assert "Check the first 60 of the list: about 59 seem to be wrong" in said
     for heading in ("What was found", "How many to check", "Class by class", "Training", "What to do next"):
@@ -103,16 +112,14 @@ def test_what_is_really_wrong_is_counted_in_the_lists_order() -> None:
 
 
 def test_classes_that_are_not_shown_are_counted(read_page: Reader) -> None:
-    assert "Shown is the class with the largest share of wrong labels; 7 more classes have issues." in words(
-        read_page, made(unshown=7)
-    )
+    assert "Shown is the class of which most is listed; 7 more classes have issues." in words(read_page, made(unshown=7))
     assert "1 more class has issues." in words(read_page, made(unshown=1)) and "Shown are" not in words(read_page, made())
 
 
 def test_every_class_is_in_the_table_most_in_a_fold(read_page: Reader) -> None:
     text = run_page(made(tuple(f"class {k:03d}" for k in range(60))))
     read_page(text)
-    assert all(f">class {k:03d}<" in text for k in range(60)) and "20 classes with a lower estimate</summary>" in text
+    assert all(f">class {k:03d}<" in text for k in range(60)) and "20 classes of which less is listed</summary>" in text
 
 
 def test_more_than_two_hundred_issues_name_two_hundred(read_page: Reader) -> None:
@@ -167,11 +174,11 @@ def test_left_out_pictures_are_counted_and_named(read_page: Reader) -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_tiny_runs(read_page: Reader, count: int) -> None:
     chances = Chances(np.ones(count), np.ones((1, count)))
-    given = np.zeros(count, int)
     report = made(
         ("a", "b"),
-        share=wrong_share(chances),
-        shares=by_class(chances, given, 2),
+        share=Share(1.0, 0.95, 1.0),
+        samples=[count, 0],
+        listed=[count, 0],
         expected=expected_yield(chances, np.arange(count)),
         score=np.zeros(count),
         loss=np.ones(count),

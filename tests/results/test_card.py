@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from labelsieve.issues.estimate import in_words
 from labelsieve.results.card import card, plain
 from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import read_findings, read_record
@@ -20,8 +21,13 @@ def test_its_figures_are_those_of_the_run(finished: Path) -> None:
     assert text == card(found, record, cautions(found, record))
     accuracy = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()][1]["accuracy"]["both"]
     assert f"{accuracy:.2f} %" in text and "48" in text
-    share, low, high = (f"{100 * part:.1f}" for part in (found.share.share, found.share.low, found.share.high))
-    assert f"between {low} and {high} % (point estimate {share} %)" in text, "48 labels make a wide interval"
+    facts = json.loads((finished / "estimate.json").read_text())
+    share = found.share
+    if share.known:
+        assert facts["estimate"] == {"share": share.share, "low": share.low, "high": share.high, "by": found.by}
+        assert " (".join(in_words(share)) in text
+    else:
+        assert facts["estimate"] is None and "| wrong labels, estimated | cannot be known here |" in text
     assert found.made_wrong is not None and f"sym:0.3: {100 * found.made_wrong.mean():.1f} %" in text
     counts = [int(number) for number in re.findall(r"(?:keep|relabel|review|drop) (\d+)", text)]
     assert sum(counts) == 48

@@ -27,6 +27,15 @@ def test_rows_that_the_run_excuses_are_not_expected_to_be_wrong(table: IssueTabl
     assert Desk(table, DecisionLog(tmp_path / "run")).left() == before
 
 
+def test_suggestions_that_people_took_are_counted(table: IssueTable, tmp_path: Path) -> None:
+    mine = Desk(table, DecisionLog(tmp_path / "run"))
+    assert mine.suggestions() == (0, 0) and mine.answers() == 0
+    other = (table.suggested != table.given).nonzero()[0]
+    mine.state[other[:5]], mine.state[other[5:7]] = STATES.index("accept"), STATES.index("keep")
+    mine.state[other[7]] = STATES.index("unsure")
+    assert mine.suggestions() == (7, 5) and mine.answers() == 7
+
+
 def test_settled_rows_are_neither_left_nor_evidence(tmp_path: Path) -> None:
     """Half of the doubtful ones outside the list were put right in an earlier round: the other half is as doubtful as before."""
     table = read_table(made_run(tmp_path / "run", count=4000), None)

@@ -143,11 +143,11 @@ def test_what_the_common_run_decided_is_not_said_over_the_branch(open_ones: Path
 
 def test_a_setting_that_is_left_open_from_there_on_follows_from_the_same_estimate(tmp_path: Path, open_ones: Path) -> None:
     study(tmp_path / "study", "training.lambda_u=none", until=5, settings=[*OPEN, "training.lambda_u=50"])
-    told, found, left = (
-        json.loads((run / "estimate.json").read_text())
-        for run in (tmp_path / "study" / "trunk", tmp_path / "study" / "lambda_u=none", open_ones / "trunk")
-    )
-    assert told["estimate"] == found["estimate"] == left["estimate"]
+    runs = (tmp_path / "study" / "trunk", tmp_path / "study" / "lambda_u=none", open_ones / "trunk")
+    told, found, left = (json.loads((run / "estimate.json").read_text()) for run in runs)
+    lines = [(json.loads(line) for line in (run / "metrics.jsonl").open()) for run in runs]
+    estimates = [next(line["decision"]["estimate"] for line in each if "decision" in line) for each in lines]
+    assert estimates[0] == estimates[1] == estimates[2]
     assert told["lambda_u"] == 50 and found["lambda_u"] == left["lambda_u"] == 0
 
 

@@ -22,11 +22,12 @@ from labelsieve.api.looking import MAKE_VECTORS, Seen, check_no_names, seen_thro
 from labelsieve.data.probabilities import shares
 from labelsieve.engine.device import callers_settings_kept, set_threads
 from labelsieve.errors import ToolError
+from labelsieve.issues.estimate import Share
 from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
-from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise, knows_classes, noise_by_heads
+from labelsieve.methods.parts.estimate import NoiseEstimate, knows_classes, noise_by
 from labelsieve.methods.parts.heads import BATCH, held_out, label_share
 from labelsieve.methods.parts.scaling import DIMENSIONS, BrokenRow, compact
-from labelsieve.results.by_probabilities import issues_by_probabilities
+from labelsieve.results.by_probabilities import estimate_by_probabilities, issues_by_probabilities
 from labelsieve.results.cautions import table_cautions
 
 
@@ -74,7 +75,7 @@ def found_by_probabilities(
         clean_by_loss=unknown,
         clean_by_prototype=unknown,
         classes=kinds,
-        cautions=table_cautions(wrong.share, wrong.low, wrong.high, counts),
+        cautions=table_cautions(Share(wrong.share, wrong.low, wrong.high), counts),
     )
 
 
@@ -216,12 +217,12 @@ def _found(
     given = torch.from_numpy(codes)
     if probs is None:
         heads = held_out([vectors, scaled(values, alike=True)], given, len(kinds), seed)
-        seen, wrong = heads.evidence(given), noise_by_heads(heads, given)
+        seen, wrong = heads.evidence(given), noise_by(heads, given)
     else:
         shares = torch.from_numpy(checked_shares(probs, len(codes), kinds).astype(np.float32))
         own = shares.gather(1, given.unsqueeze(1)).squeeze(1)
         seen = Evidence(given, -own.clamp_min(1e-12).log(), shares, vectors)
-        wrong = estimate_noise([seen], seed)
+        wrong = estimate_by_probabilities(shares.numpy(), codes)
     return _table(seen, wrong, named, kinds, seed)
 
 
@@ -271,5 +272,5 @@ def _table(seen: Evidence, wrong: NoiseEstimate, ids: NDArray[Any], kinds: NDArr
         clean_by_loss=by_loss.numpy(),
         clean_by_prototype=by_prototype.numpy(),
         classes=kinds,
-        cautions=table_cautions(wrong.share, wrong.low, wrong.high, counts),
+        cautions=table_cautions(Share(wrong.share, wrong.low, wrong.high), counts),
     )

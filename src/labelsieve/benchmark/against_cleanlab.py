@@ -32,7 +32,7 @@ from labelsieve.results.label_score import remember
 from labelsieve.results.outcome import label_issues
 from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.train.build import engine_for, make_for, method_for, only, parts_for, views_of
-from labelsieve.train.loop import each_epoch
+from labelsieve.train.loop import each_epoch, early_noise
 from labelsieve.train.run import Run
 from labelsieve.train.start import settled, start
 
@@ -192,8 +192,8 @@ def by_labelsieve(task: Task) -> Ranking:
         wrong = wrong_labels(run.rows)
         watch = Watch(run.parts.engine.device)
         last = last_division(run, task.budget, watch.spent)
-        limit = run.parts.limit(last.seen)
-        issues = label_issues(last, run.rows.data, run.parts.method, run.history, None, limit=limit, held=run.parts.held)
+        noise = run.parts.noise(last, early_noise(run.metrics))
+        issues = label_issues(last, run.rows.data, run.parts.method, run.history, None, noise, run.parts.held)
         place = np.empty(len(issues.order))
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
         plain = last.chance.cpu().numpy()

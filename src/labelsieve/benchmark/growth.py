@@ -28,7 +28,7 @@ from labelsieve.results.reporting import run_report
 from labelsieve.review.opening import open_review
 from labelsieve.runs.environment import describe
 from labelsieve.runs.rows import Rows
-from labelsieve.train.loop import each_epoch
+from labelsieve.train.loop import each_epoch, early_noise
 from labelsieve.train.start import start
 
 OFTEN = 0.05  # seconds between two looks at the memory
@@ -122,11 +122,11 @@ def _measured(config: Config, rows: Rows, folder: Path, say: Callable[[str], Non
             nearest(seen.features, 200)
     with stage("verdict"):
         verdict = verdict_now(method, engine)
-    limit, least = run.parts.limit(verdict.seen), run.parts.least(verdict.seen)
+    noise = run.parts.noise(verdict, early_noise(run.metrics))
     with stage("scores"):
-        run.home.write_arrays(run.home.scores, scores_of(verdict, rows.data, method, run.history, limit, least))
+        run.home.write_arrays(run.home.scores, scores_of(verdict, rows.data, method, run.history, noise))
     with stage("issues.csv"):
-        write_issues(run.home, label_issues(verdict, rows.data, method, run.history, None, limit))
+        write_issues(run.home, label_issues(verdict, rows.data, method, run.history, None, noise))
     with stage("report"):
         (folder / "report.html").write_text(run_page(run_report(path)[0]), encoding="utf-8")
     with stage("review's start"):

@@ -72,20 +72,21 @@ def words(found: "Probabilities", issues: "LabelIssues", wrong: "NoiseEstimate")
     """What was found, the first of the list, and when not to trust it."""
     import numpy as np
 
-    from labelsieve.issues.estimate import in_words
+    from labelsieve.issues.estimate import Share, sentence
     from labelsieve.results.cautions import table_cautions
 
-    lead, more = in_words(wrong.share, wrong.low, wrong.high)
+    share = Share(wrong.share, wrong.low, wrong.high)
     listed = int(issues.is_issue.sum())
     counts = dict(zip(issues.classes, np.bincount(issues.given, minlength=len(issues.classes)).tolist()))
     first = issues.order[: min(FIRST, listed)].tolist()
     return [
         *(f"note: {note}" for note in found.labels.notes),
-        f"{len(found.ids):,} labels of {len(issues.classes):,} classes: {listed:,} look wrong ({lead}; {more})",
+        f"{len(found.ids):,} labels of {len(issues.classes):,} classes: {listed:,} are listed"
+        + (f". {sentence(share)}" if share.known else ""),  # else a caution says so
         *(
             f"  {issues.ids[i]}: {issues.classes[issues.given[i]]}, rather {issues.classes[issues.predicted[i]]} "
             f"(score {issues.score[i]:.3f})"
             for i in first
         ),
-        *(f"caution: {caution}" for caution in table_cautions(wrong.share, wrong.low, wrong.high, counts)),
+        *(f"caution: {caution}" for caution in table_cautions(share, counts)),
     ]

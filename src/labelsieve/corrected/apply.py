@@ -210,17 +210,18 @@ def _emptied(found: Findings, said: list[Verdict]) -> tuple[str, ...]:
 def automatic(folder: RunFolder, found: Findings) -> dict[str, Decision]:
     """{id: decision} by what the run found; a `ToolError` where it does not vouch for its suggestions."""
     standing = cautions(found, read_record(folder))
+    review = f"Check the labels with {command('review', folder.path)}, then apply what you decided, without --auto"
     if standing:
         raise ToolError(
-            f"{folder.path}: --auto is refused while a caution stands: {standing[0]} What people decided needs no --auto: "
-            f"check the labels with {command('review', folder.path)}, then apply without it"
+            f"{folder.path}: --auto is refused while the run has a caution. The first: {standing[0]} {review}, or start a run "
+            f"that has none"
         )
     taken = sure_corrections(found)
     right = least_right(found)
     if taken and right < VOUCHED:
         raise ToolError(
-            f"{folder.path}: --auto is refused: as few as {100 * right:.0f} % of its {len(taken):,} corrections may be right; "
-            f"{100 * VOUCHED:.0f} % is the least. Check the labels with {command('review', folder.path)}, then apply without it"
+            f"{folder.path}: --auto is refused: as few as {100 * right:.0f} % of its {len(taken):,} corrections may be right, "
+            f"and it takes {100 * VOUCHED:.0f} % at least. {review}"
         )
     return taken
 

@@ -33,8 +33,8 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     name, low = min(counts.items(), key=lambda item: item[1])
     if samples < FEW_SAMPLES:
         yield (
-            f"{samples} samples are few: do not trust estimates of the noise, and check every suggestion "
-            f"by eye (it gets better from about {FEW_SAMPLES})"
+            f"{samples} samples are few: check every suggestion by eye, and take estimates as a guess (they were measured from "
+            f"{FEW_SAMPLES} on)"
         )
     if single_samples(counts):
         yield (
@@ -44,15 +44,15 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     few = sum(count < FEW_OF_CLASS for count in counts.values())
     if few == len(counts) and few >= MANY_CLASSES:
         yield (
-            f"all {few} classes have fewer than {FEW_OF_CLASS} samples: expect a ranking better than chance, not much "
-            f"more; fewer classes or a pretrained network would help (`train --pretrained`)"
+            f"all {few} classes have fewer than {FEW_OF_CLASS} samples: expect a ranking that is better than chance, not "
+            f"more; merge classes, or use a pretrained network (`train --backbone NAME`)"
         )
     elif few:
         have = "class has" if few == 1 else "classes have"
-        yield f"{few} {have} fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): do not trust what is said about them"
+        yield f"{few} {have} fewer than {FEW_OF_CLASS} samples ({quoted(name)}: {low}): check their labels by eye"
     uneven = max(counts.values()) / low
     if uneven >= UNEVEN:
-        yield f"the largest class is {uneven:.0f} times the smallest: rare classes are judged less reliably"
+        yield f"the largest class is {uneven:.0f} times the smallest: check the labels of rare classes by eye"
     for one, other in islice(_alike(counts), MOST_NAMED):
         yield f"the classes {quoted(one)} and {quoted(other)} may be meant as one{_unlike(one, other)}; if so, spell them alike"
     yield from _stand_ins(counts)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labelsieve.issues.estimate import BY_HEADS, BY_THE_RUN, HOW, LIMITED, UNKNOWN, VAGUE, Share, Yield, in_words
+from labelsieve.issues.estimate import BY_THE_RUN, HOW, MEASURED, UNKNOWN_WORDS, VAGUE, Share, Yield, sentence
 from labelsieve.issues.percent import ends
 from labelsieve.issues.rules import SAMPLE_ISSUES, unlisted_words
 from labelsieve.report.canvas import NARROW, WIDE
@@ -27,28 +27,13 @@ MEANING = {
 }
 
 
-def span_of(share: Share) -> str:
-    if share.high - share.low > UNKNOWN:
-        return "unknown"
-    low, high = ends(share.low, share.high)
-    return _between(low, f"{high}\u00a0%")
-
-
-def figure_of(share: Share) -> str:
-    """The estimate alone, where there is one."""
-    return "unknown" if share.high - share.low > UNKNOWN else percent(share.share)
-
-
-def _words(share: float, low: float, high: float) -> tuple[str, str]:
-    """What to lead with, and what to say in brackets; no line ends before a percent sign."""
-    lead, aside = in_words(share, low, high)
-    return lead.replace(" %", "\u00a0%"), aside.replace(" to ", "\u00a0to\u00a0").replace(" %", "\u00a0%")
+def _sentence(share: Share, what: str) -> str:
+    """How many seem wrong; no line ends before a percent sign."""
+    return sentence(share, what).replace(" to ", "\u00a0to\u00a0").replace(" %", "\u00a0%")
 
 
 def _figure(share: Share, decimals: int = 1) -> str:
     """One figure alone: the estimate, or its whole interval where that is wide."""
-    if share.high - share.low > UNKNOWN:
-        return "unknown"
     low, high = ends(share.low, share.high, 0)
     return _between(low, f"{high}\u00a0%") if share.high - share.low > VAGUE else percent(share.share, decimals)
 
@@ -61,13 +46,13 @@ def _between(low: str, high: str) -> str:
 def amount(data: RunReport) -> str:
     """How many labels seem wrong and are listed, what to do with them, and how far to trust that."""
     count, issues = len(data.score), int(data.is_issue.sum())
-    lead, aside = _words(data.share.share, data.share.low, data.share.high)
-    words = f"{lead[0].upper()}{lead[1:]} of the {count:,} labels seem to be wrong ({aside}). "
-    words += f"{issues:,} {'is listed as an issue' if issues == 1 else 'are listed as issues'}."
-    pairs = [
-        (_figure(data.share), f"of the labels seem wrong ({aside})"),
-        (f"{issues:,}", f"of {count:,} labels listed as issues"),
-    ]
+    known = data.share.known  # else a caution says so
+    words = f"{_sentence(data.share, f'the {count:,} labels')} " if known else ""
+    words += f"{issues:,} {'label is listed as an issue' if issues == 1 else 'labels are listed as issues'}."
+    pairs = [(f"{issues:,}", f"of {count:,} labels listed as issues")]
+    if known:
+        low, high = ends(data.share.low, data.share.high)
+        pairs.insert(0, (_figure(data.share), f"of the labels seem wrong ({_between(low, high)}\u00a0%)"))
     if data.decided:
         pairs.append((f"{data.decided:,}", "labels that people decided before; they count as right and are not listed"))
     if data.accuracy is not None:
@@ -78,8 +63,7 @@ def amount(data: RunReport) -> str:
     kinds = ", ".join(f"{name} {number:,}" for name, number in data.kinds.items())
     notes = [
         unlisted_words(data.unlisted),
-        BY_HEADS if data.by_heads else LIMITED if data.limited else HOW,
-        _early(data),
+        HOW[data.by] + MEASURED if known and data.by in HOW else "",
         f"By kind: {kinds}.",
         _truth(data),
     ]
@@ -92,15 +76,6 @@ def amount(data: RunReport) -> str:
         + actions
         + "".join(paragraph(note, "note") for note in notes if note)
     )
-
-
-def _early(data: RunReport) -> str:
-    """What the run estimated before it chose its settings, by other means."""
-    if data.early is None:
-        return ""
-    share, low, high = data.early
-    lead, aside = _words(share, low, high)
-    return f"After the warm-up, the run estimated {lead} ({aside})."
 
 
 def _truth(data: RunReport) -> str:
@@ -118,6 +93,8 @@ def worth_checking(data: RunReport) -> str:
     """How many wrong labels to expect among the first of the list."""
     found, count = data.expected, len(data.score)
     issues = int(data.is_issue.sum())
+    if not data.share.known:
+        return paragraph(UNKNOWN_WORDS)
     at = min(200, count) if issues >= 200 else max(min(issues, count), min(20, count))
     expected, low, high = found.at(at)
     wide = f"between {low:,.0f} and {high:,.0f} seem to be wrong (point estimate {expected:,.0f})"
@@ -150,7 +127,7 @@ def worth_checking(data: RunReport) -> str:
 def _milestone(found: Yield, place: int) -> tuple[str, str]:
     """How many wrong ones, with the interval, and their share: the whole interval, too, where that is wide."""
     expected, low, high = found.at(place)
-    share = _figure(Share(expected / place, low / place, high / place, place), 0)
+    share = _figure(Share(expected / place, low / place, high / place), 0)
     return f"{expected:,.0f} ({_between(f'{low:,.0f}', f'{high:,.0f}')})", share
 
 
@@ -210,28 +187,28 @@ def _rounds(data: RunReport) -> str:
 
 
 def _by_class(data: RunReport) -> str:
-    header = ("Given label", "Samples", "Wrong, estimated", "Interval", "Listed", "Most often suggested")
+    header = ("Given label", "Samples", "Listed", "Share listed", "Most often suggested")
     rows = _class_rows(data)
     first, left = rows[:MOST_ROWS], rows[MOST_ROWS:]
-    shown = table(header, first, words=(0, 5))
+    shown = table(header, first, words=(0, 4))
     if not left:
         return shown
-    which = f"{len(left):,} classes with a lower estimate" if len(left) > 1 else "1 class with a lower estimate"
-    return shown + element("details", element("summary", which), table(header, left, words=(0, 5)))
+    which = f"{len(left):,} classes of which less is listed" if len(left) > 1 else "1 class of which less is listed"
+    return shown + element("details", element("summary", which), table(header, left, words=(0, 4)))
 
 
 def _class_rows(data: RunReport) -> list[tuple[str | None, ...]]:
-    """Those of which most seems wrong first."""
+    """Those of which most is listed first."""
     rows: list[tuple[str | None, ...]] = []
-    for k in sorted(range(len(data.classes)), key=lambda k: (-data.shares[k].share, k)):
+    shares = [listed / max(samples, 1) for listed, samples in zip(data.listed, data.samples)]
+    for k in sorted(range(len(data.classes)), key=lambda k: (-shares[k], k)):
         other = int(data.matrix[k].argmax()) if data.matrix[k].any() else None
         rows.append(
             (
                 data.classes[k],
-                f"{data.shares[k].count:,}",
-                figure_of(data.shares[k]),
-                span_of(data.shares[k]),
-                f"{int(data.listed[k]):,}",
+                f"{data.samples[k]:,}",
+                f"{data.listed[k]:,}",
+                percent(shares[k]),
                 None if other is None else f"{data.classes[other]} ({int(data.matrix[k, other]):,})",
             )
         )
@@ -297,7 +274,7 @@ def _unshown(data: RunReport) -> str:
     shown = len(data.corners)
     more = "1 more class has issues" if data.unshown == 1 else f"{data.unshown:,} more classes have issues"
     which = "Shown is the class" if shown == 1 else f"Shown are the {shown:,} classes"
-    return f" {which} with the largest share of wrong labels; {more}."
+    return f" {which} of which most is listed; {more}."
 
 
 def _histograms(data: RunReport) -> str:

@@ -41,8 +41,8 @@ class RunReport:
     lead: str
     classes: Sequence[str]
     share: Share
-    shares: Sequence[Share]
-    listed: np.ndarray  # (K,) int: issues by given class
+    samples: Sequence[int]  # (K,) by given class
+    listed: Sequence[int]  # (K,) issues among them
     matrix: np.ndarray  # (K, K) issues, given by suggested
     expected: Yield
     score: np.ndarray
@@ -53,9 +53,7 @@ class RunReport:
     unlisted: int = 0  # labels to review that are no issues
     wrong: np.ndarray | None = None
     order: np.ndarray | None = None  # (N,) samples as listed; None: by their scores
-    early: tuple[float, float, float] | None = None  # the estimate after the warm-up: share, low, high
-    limited: bool = False  # no more are listed than neighbours say are wrong
-    by_heads: bool = False  # heads that have not seen the labels judge them
+    by: str = ""  # who estimated the share, a key of issues.estimate.HOW
     accuracy: float | None = None  # percent on test samples, last epoch
     things: str = "pictures"  # what samples are called
     corners: Sequence[Corner] = ()

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from labelsieve.issues.table import LabelIssues, rank
-from labelsieve.methods.parts.estimate import SUREST, Z95, NoiseEstimate, knows_classes, wrong_shares
+from labelsieve.methods.parts.estimate import NoiseEstimate, knows_classes, noise_by
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.heads import label_share
+from labelsieve.methods.parts.heads import HeldOut, label_share
 
 HALF = 0.5
 
@@ -49,13 +49,6 @@ def issues_by_probabilities(
 
 
 def estimate_by_probabilities(probs: NDArray[np.floating], given: NDArray[np.int64]) -> NoiseEstimate:
-    """How often labels differ among the surest half of what is predicted for each class stands for all of them.
-
-    The interval reaches from the least that any cut says to all labels that the model contradicts.
-    """
-    shares, labels = torch.from_numpy(probs), torch.from_numpy(given)
-    found = [wrong_shares(labels, shares, probs.shape[1], sure) for sure in SUREST]
-    share, by_class = found[-1]
-    said = [each for each, _ in found] + [float((probs.argmax(1) != given).mean())]
-    spread = Z95 * (max(share * (1 - share), 1e-4) / max(1, round(SUREST[-1] * len(given)))) ** 0.5
-    return NoiseEstimate(share, max(min(said) - spread, 0.0), min(max(said) + spread, 1.0), tuple(by_class.tolist()))
+    """By one opinion on each sample (`noise_by`)."""
+    shares = torch.from_numpy(probs)
+    return noise_by(HeldOut(shares, shares.argmax(1)[None], torch.zeros(len(given), 1), "probabilities"), torch.from_numpy(given))

@@ -1,11 +1,11 @@
 """README.md of a run: model card and data card in one, written from the files of the run. It holds measured figures only."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labelsieve.config.lengths import method_words
-from labelsieve.issues.estimate import BY_HEADS, HOW, LIMITED, in_words
+from labelsieve.issues.estimate import HOW, MEASURED, Share, in_words
 from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.results.cautions import cautions
@@ -22,10 +22,18 @@ MEASURES = {
 
 
 def write_card(folder: RunFolder, found: Findings, record: Record) -> None:
-    """The card, and the cautions in it as facts for programs: in estimate.json, with what was estimated and decided."""
+    """The card, and what it says as facts for programs: in estimate.json."""
     said = cautions(found, record)
     atomic.write_text(folder.card, card(found, record, said))
-    folder.write_json(folder.estimate, record.decision | {"cautions": said})
+    write_estimate(folder, record.decision, said, found)
+
+
+def write_estimate(folder: RunFolder, decided: Mapping[str, Any], said: Sequence[str], found: Findings | None = None) -> None:
+    """estimate.json: how many labels are wrong, null until the end and where it cannot be known; what was decided; cautions."""
+    share = None
+    if found is not None and found.share.known:
+        share = {"share": found.share.share, "low": found.share.low, "high": found.share.high, "by": found.by}
+    folder.write_json(folder.estimate, dict(decided) | {"estimate": share, "cautions": list(said)})
 
 
 def card(found: Findings, record: Record, said: Sequence[str]) -> str:
@@ -58,34 +66,24 @@ def _data(found: Findings, record: Record) -> str:
         ("source", plain(config.data.source)),
         ("samples", f"{len(found.score):,}" + (f" (a fixed subset, limit {config.data.limit})" if config.data.limit else "")),
         ("classes", f"{len(found.classes):,}"),
-        ("wrong labels, estimated", _said(share.share, share.low, share.high)),
+        ("wrong labels, estimated", _said(share)),
     ]
     if record.left_out:
         lines.insert(2, ("listed but left out", f"{record.left_out:,}; `left_out.csv` says why each"))
-    if record.estimate is not None:
-        early = record.estimate
-        said = _said(early["share"], early["low"], early["high"])
-        lines.append(("the same after the warm-up, from neighbours", said))
     if found.made_wrong is not None:
         made = f"{plain(config.data.noise)}: {_percent(float(found.made_wrong.mean()))} of the labels"
         lines.append(("wrong labels, made on purpose", made))
-    how = BY_HEADS if found.by_heads else LIMITED if found.limited else HOW
-    listed = sorted(range(len(found.classes)), key=lambda k: -found.shares[k].share)[:MOST_CLASSES]
+    how = HOW[found.by] + MEASURED if share.known and found.by in HOW else ""
+    listed = sorted(range(len(found.classes)), key=lambda k: -found.listed_of(k))[:MOST_CLASSES]
     rows = [
-        (
-            plain(found.classes[k]),
-            f"{found.shares[k].count:,}",
-            _said(found.shares[k].share, found.shares[k].low, found.shares[k].high),
-            f"{int(found.is_issue[found.given == k].sum()):,}",
-        )
-        for k in listed
+        (plain(found.classes[k]), f"{found.samples[k]:,}", f"{found.listed[k]:,}", _percent(found.listed_of(k))) for k in listed
     ]
     left = len(found.classes) - len(listed)
-    which = "1 class with a lower estimate is" if left == 1 else f"{left:,} classes with a lower estimate are"
+    which = "1 class of which less is listed is" if left == 1 else f"{left:,} classes of which less is listed are"
     more = f"\n\n{which} not listed." if left else ""
     more += "".join(f"\n\n- {plain(remark)}" for remark in record.remarks)
-    table = _table(("class", "samples", "wrong, estimated", "listed as issues"), rows)
-    return f"## Data\n\n{_table(('', ''), lines)}\n\n{how}\n\n{table}{more}"
+    table = _table(("class", "samples", "listed as issues", "share listed"), rows)
+    return "\n\n".join(filter(None, ["## Data", _table(("", ""), lines), how, table])) + more
 
 
 def _labels(found: Findings) -> str:
@@ -175,8 +173,10 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _said(share: float, low: float, high: float) -> str:
-    lead, aside = in_words(share, low, high)
+def _said(share: Share) -> str:
+    if not share.known:
+        return "cannot be known here"
+    lead, aside = in_words(share)
     return f"{lead} ({aside})"
 
 

@@ -125,14 +125,14 @@ def label_issues(
     method: Method,
     history: ScoreHistory,
     paths: Sequence[str] | None,
-    limit: NoiseEstimate | None = None,
+    noise: NoiseEstimate,
     held: HeldOut | None = None,
 ) -> LabelIssues:
     """Ranked by `label_score`; the threshold is the one that divides. What is pinned is surely right: 1.
 
     Where there are `held`-out opinions, they rank and suggest alone: a network that trained on a label is no judge of it.
 
-    With a `limit` (`flag_limit`), only as many are issues as are wrong by it.
+    No more are issues than are estimated to be wrong, by whoever knows best.
     """
     agree = agreement(verdict)
     if held is None:
@@ -152,7 +152,7 @@ def label_issues(
         agree=agree,
         paths=paths,
         evidence=columns(verdict, similarity(verdict, method), history),
-        most=1.0 if limit is None else limit.share,
+        most=1.0 if noise.by == "division" else noise.share,
     )
 
 
@@ -177,13 +177,12 @@ def scores_of(
     data: NoisyData,
     method: Method,
     history: ScoreHistory,
-    limit: NoiseEstimate | None = None,
-    least: float | None = None,
+    noise: NoiseEstimate,
     held: HeldOut | None = None,
 ) -> dict[str, np.ndarray]:
     """What scores.npz holds, row i for sample i: (R, N) for R networks, (N,) or (N, 5) for all, (S, R, N) over time.
 
-    Where a `limit` bounds the issues, also its share with its interval: `limit` (3,). Of few samples, the `least` share wrong.
+    `estimate` (3,) is the share of wrong labels with its interval.
     """
 
     def each(tensors: Sequence[torch.Tensor]) -> np.ndarray:
@@ -202,10 +201,7 @@ def scores_of(
     arrays |= {"networks_agree": agreement(verdict), **top_classes(verdict.shares.numpy())}
     if held is not None:
         arrays |= {**top_classes(held.probs.numpy()), "said_by_heads": held.said.numpy().astype(np.int32)}
-    if limit is not None:
-        arrays["limit"] = np.array([limit.share, limit.low, limit.high])
-    if least is not None:
-        arrays["least_wrong"] = np.array(least)
+    arrays |= {"estimate": np.array([noise.share, noise.low, noise.high]), "estimated_by": np.array(noise.by)}
     arrays |= {f"by_{name}": each(verdict.opinions[name]) for name in others}
     similar = similarity(verdict, method)
     if similar is not None:

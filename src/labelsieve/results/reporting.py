@@ -95,12 +95,11 @@ def _findings(found: Findings, title: str, lead: str) -> RunReport:
         lead=lead,
         classes=found.classes,
         share=found.share,
-        shares=found.shares,
-        listed=np.bincount(found.given[found.is_issue], minlength=len(found.classes)),
+        samples=found.samples,
+        listed=found.listed,
         matrix=found.matrix,
         expected=found.expected,
-        limited=found.limited,
-        by_heads=found.by_heads,
+        by=found.by,
         score=found.score,
         loss=found.loss,
         is_issue=found.is_issue,
@@ -116,10 +115,9 @@ def _findings(found: Findings, title: str, lead: str) -> RunReport:
 
 def _with_training(report: RunReport, record: Record) -> RunReport:
     """The same with how the run was trained, and with what."""
-    config, estimate = record.config, record.estimate
+    config = record.config
     return replace(
         report,
-        early=None if estimate is None else (estimate["share"], estimate["low"], estimate["high"]),
         accuracy=record.accuracies[-1][1] if record.accuracies else None,
         things=record.things,
         curves=_curves(record),
@@ -174,7 +172,7 @@ def _corners(found: Findings, rows: Rows, place: dict[int, int], wrong: np.ndarr
     for i in issues:
         by_class.setdefault(int(found.given[i]), []).append(i)
     each = min(max(PICTURES // max(len(by_class), 1), EACH[0]), EACH[1])
-    shown = sorted(by_class, key=lambda k: -found.shares[k].share)[: PICTURES // each]
+    shown = sorted(by_class, key=lambda k: -found.listed_of(k))[: PICTURES // each]
     return [
         Corner(found.classes[k], len(by_class[k]), [_suspect(found, rows, place[i], wrong, i) for i in there[:each]])
         for k in sorted(shown)

@@ -9,7 +9,7 @@ from labelsieve.issues.rules import ACTIONS, KINDS, SAMPLE_ISSUES
 from labelsieve.review.filters import CHOICES, STATES
 from labelsieve.review.opening import Review
 from labelsieve.review.table import OWN_KINDS
-from labelsieve.review.wrong_left import COVER, NEXT, ONE_IN
+from labelsieve.review.wrong_left import COVER, ENOUGH, NEXT, ONE_IN
 
 LIKELIEST = 9  # classes that have a key of their own
 OPINIONS, PAST = 100, 20  # the latest that are told of a sample: those that disagree, and all
@@ -49,6 +49,9 @@ def progress(review: Review) -> dict[str, Any]:
     left = review.desk.left()
     return {
         "counts": review.desk.counts(),
+        "suggestions": review.desk.suggestions(),
+        "answers": review.desk.answers(),
+        "enough": ENOUGH,
         "left": {
             "expected": left.expected,
             "low": left.low,

@@ -178,6 +178,17 @@ class Desk:
             found = dict(zip(STATES, numbers.tolist())) | {"conflict": int(self.conflict.sum())}
         return found | {"issues": int(self.table.is_issue.sum()), "rows": len(self.table), "listed": int(shown.sum())}
 
+    def suggestions(self) -> tuple[int, int]:
+        """How many suggestions of another label people have decided on, and how many of these they took."""
+        with self._guard:
+            answered = (self.state > 0) & (self.state != STATES.index("unsure")) & (self.table.suggested != self.table.given)
+            return int(answered.sum()), int((self.state == STATES.index("accept"))[answered].sum())
+
+    def answers(self) -> int:
+        """Labels on which people have decided, the unsure ones aside."""
+        with self._guard:
+            return int(((self.state > 0) & (self.state != STATES.index("unsure"))).sum())
+
     def left(self) -> Left:
         """Wrong labels left, by the answers so far; computed anew when there are more answers."""
         with self._guard:

@@ -24,7 +24,7 @@ class Evidence:
     top: np.ndarray  # (N, T) classes by sample, likeliest first
     top_share: np.ndarray  # (N, T)
     epochs: np.ndarray  # (S,)
-    history: np.ndarray  # (S, N) chance to be right, mean of both networks
+    history: np.ndarray  # (S, N) how well the label held its own, mean of both networks
     near_of: np.ndarray  # (M,) samples that have neighbours, rising
     near_given: np.ndarray  # (M, k) clean samples of the given class, nearest first, -1: none
     near_suggested: np.ndarray  # (M, k)
@@ -38,7 +38,7 @@ class Evidence:
         return list(zip(self.top[sample].tolist(), self.top_share[sample].tolist()))
 
     def moved(self, row: int) -> list[tuple[int, float]]:
-        """(epoch, chance to be right) over training."""
+        """(epoch, how well the label held its own) over training."""
         if not self.history.size:
             return []
         return list(zip(self.epochs.tolist(), self.history[:, int(self.sample[row])].astype(float).tolist()))

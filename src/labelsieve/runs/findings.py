@@ -16,22 +16,13 @@ from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
-from labelsieve.issues.estimate import (
-    Chances,
-    Share,
-    Yield,
-    by_class,
-    by_heads,
-    chances,
-    doubted,
-    expected_yield,
-    limited,
-    wrong_share,
-)
+from labelsieve.issues.estimate import Chances, Share, Yield, expected_yield, spread
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW, SAMPLE_ISSUES
 from labelsieve.run_files import REMEDY, is_there
 from labelsieve.runs.folder import RunFolder
+
+NOTHING_KNOWN = Share(0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +40,24 @@ class Findings:
     chances: Chances  # of each label to be wrong
     made_wrong: np.ndarray | None  # (N,) bool: where noise was made on purpose
     decided: np.ndarray  # (N,) bool: settled by people in an earlier round
-    limited: bool = False  # no more are listed than neighbours say are wrong, for the networks err more often than labels do
-    by_heads: bool = False  # the list and the estimate are by heads that have not seen the labels (vectors)
+    share: Share = NOTHING_KNOWN  # of all labels
+    by: str = ""  # who estimated that, a key of issues.estimate.HOW; "" in runs from before it was written down
 
     @cached_property
-    def share(self) -> Share:
-        return wrong_share(self.chances)
+    def samples(self) -> list[int]:
+        """(K,) given each class."""
+        counts: list[int] = np.bincount(self.given, minlength=len(self.classes)).tolist()
+        return counts
 
     @cached_property
-    def shares(self) -> list[Share]:
-        return by_class(self.chances, self.given, len(self.classes))
+    def listed(self) -> list[int]:
+        """(K,) issues among them."""
+        counts: list[int] = np.bincount(self.given[self.is_issue], minlength=len(self.classes)).tolist()
+        return counts
+
+    def listed_of(self, k: int) -> float:
+        """Which share of a class is listed."""
+        return self.listed[k] / max(self.samples[k], 1)
 
     @cached_property
     def expected(self) -> Yield:
@@ -106,7 +105,6 @@ class Record:
     environment: dict[str, Any]
     metrics: list[dict[str, Any]]
     seconds: float
-    estimate: dict[str, Any] | None  # of the noise after the warm-up, where the run made one: share, low, high
     remarks: tuple[str, ...]  # on the data
     left_out: int = 0  # listed samples that were not used; left_out.csv says why
 
@@ -175,32 +173,27 @@ def findings(columns: Columns, scores: Mapping[str, np.ndarray], made_wrong: np.
         raise KeyError(f"{len(order)} rows for {len(ids)} samples")
     back = np.argsort(order, kind="stable")
     suggested = np.array([number[name] for name in columns["suggested_label"]], int)[back]
-    judges = np.stack([scores[name] for name in reversed(list(scores)) if name.startswith("by_")])
     loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
-    if not given.shape == loss.shape == predicted.shape[1:] == (len(ids),) or judges.shape[1:] != predicted.shape:
+    if not given.shape == loss.shape == predicted.shape[1:] == (len(ids),):
         raise Damage("arrays of different lengths")
     score = np.array(columns["label_score"])[back]
     is_issue = np.array(columns["is_label_issue"], bool)[back]
-    judges = np.clip(np.nan_to_num(judges.astype(np.float64)), 0, 1)
-    confidence = np.array(columns["suggested_confidence"])[back]
-    wrong = chances(score, judges, given, predicted, suggested, confidence)
-    heads = "said_by_heads" in scores and "limit" in scores
-    if heads:
-        wrong = by_heads(score, suggested != given, order, *scores["limit"].tolist())
-    elif "limit" in scores:
-        _, low, high = scores["limit"].tolist()
-        wrong = limited(wrong, is_issue, low, high)
-    elif "least_wrong" in scores:
-        wrong = doubted(wrong, float(scores["least_wrong"]))
+    share, by = NOTHING_KNOWN, ""
+    if "estimate" in scores and "estimated_by" in scores:
+        share, by = _share(scores["estimate"]), str(scores["estimated_by"])
+    wrong = spread(score, suggested != given, order, share)
     decided = np.array([action in LABELLING for action in columns["decided"]], bool)[back]
-    limit = "limit" in scores and not heads
-    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made_wrong, decided, limit, heads)
+    return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made_wrong, decided, share, by)
+
+
+def _share(values: np.ndarray) -> Share:
+    if values.shape != (3,) or values.dtype.kind != "f" or not ((values >= 0) & (values <= 1)).all():
+        raise Damage("the estimate is not three shares")
+    return Share(*values.tolist())
 
 
 def read_record(folder: RunFolder) -> Record:
-    environment, decision, data = (
-        run_files.facts(path, "put it back, or delete it") for path in (folder.environment, folder.estimate, folder.data_facts)
-    )
+    environment, data = (run_files.facts(path, "put it back, or delete it") for path in (folder.environment, folder.data_facts))
     seconds = sum(line["seconds"] for line in run_files.records(folder.timings))
     remarks = tuple(data.get("notes") or ())  # its doubts are cautions
     return Record(
@@ -208,7 +201,6 @@ def read_record(folder: RunFolder) -> Record:
         environment,
         run_files.records(folder.metrics),
         seconds,
-        decision.get("estimate"),
         remarks,
         int(data.get("left_out") or 0),
     )

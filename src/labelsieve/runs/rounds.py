@@ -22,6 +22,7 @@ from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.decisions.state import settled
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError, command, suggest
+from labelsieve.issues.estimate import Share
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 
@@ -45,6 +46,13 @@ class RoundFacts:
     high: float
     known_wrong: int | None = None
     accuracy: float | None = None
+
+    @property
+    def left(self) -> str:
+        """Wrong labels left, in words."""
+        if not Share(self.wrong, self.low / max(self.samples, 1), self.high / max(self.samples, 1)).known:
+            return "unknown"
+        return f"{self.wrong:,.0f} ({self.low:,.0f} to {self.high:,.0f})"
 
 
 @dataclass(frozen=True)
@@ -183,7 +191,7 @@ def table_of(found: Sequence[RoundFacts]) -> tuple[list[str], list[list[str]]]:
         "round": [str(one.round) for one in found],
         "decisions used": [f"{one.decisions:,}" for one in found],
         "samples": [f"{one.samples:,}" for one in found],
-        "wrong labels left, by the run": [f"{one.wrong:,.0f} ({one.low:,.0f} to {one.high:,.0f})" for one in found],
+        "wrong labels left, by the run": [one.left for one in found],
         "known wrong": ["" if one.known_wrong is None else f"{one.known_wrong:,}" for one in found],
         "accuracy": ["" if one.accuracy is None else f"{one.accuracy:.2f} %" for one in found],
     }

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from labelsieve.config.lengths import method_words
 from labelsieve.config.schema import Config
-from labelsieve.issues.estimate import BY_THE_RUN, in_words
+from labelsieve.issues.estimate import BY_THE_RUN, sentence
 from labelsieve.issues.rules import ACTIONS
 from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import things_of
@@ -92,13 +92,10 @@ def _say_findings(run: Run) -> None:
     """How many labels seem wrong, what to do about those that are listed, and when not to trust it; as card and report say."""
     found = run.found
     issues = int(found.is_issue.sum())
-    lead, aside = in_words(found.share.share, found.share.low, found.share.high)
     actions = ", ".join(f"{found.issue_actions[name]:,} to {name}" for name in ACTIONS if found.issue_actions[name])
     listed = "is listed as an issue" if issues == 1 else "are listed as issues"
-    console.print(
-        f"{lead} of the labels seem to be wrong ({aside}); "
-        f"{issues:,} of {len(found.score):,} {listed}{': ' if actions else ''}{actions}"
-    )
+    lead = f"{sentence(found.share)} " if found.share.known else ""  # else a caution says so
+    console.print(f"{lead}{issues:,} of {len(found.score):,} labels {listed}{': ' if actions else ''}{actions}")
     if found.odd_words:
         console.print(f"odd samples, whatever their labels: {found.odd_words}; review shows them")
     for caution in cautions(found, run.record):

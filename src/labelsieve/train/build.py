@@ -20,10 +20,10 @@ from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
-from labelsieve.methods.contract import Facts, Make, Method, Training
+from labelsieve.methods.contract import Facts, Make, Method, Training, Verdict
 from labelsieve.methods.net import Net, scale
 from labelsieve.methods.parts.dropout import torchs_own
-from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise, flag_limit, least_wrong, noise_by_heads
+from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise, noise_at_end, noise_by
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.heads import HeldOut, held_out
 from labelsieve.methods.parts.names import PROTOTYPES
@@ -44,17 +44,18 @@ class Parts:
     engine: PlainEngine
     held: HeldOut | None = None  # of vectors: what heads that have not seen a sample say of it
 
-    def noise(self, seen: Sequence[Evidence]) -> NoiseEstimate:
-        """How many labels are wrong, by those who have not seen the labels that they judge, where there are any."""
-        return estimate_noise(seen) if self.held is None else noise_by_heads(self.held, seen[0].labels.cpu())
+    def early_noise(self, seen: Sequence[Evidence]) -> NoiseEstimate:
+        """How many labels seem wrong after the warm-up: for the rules that settings follow from, not for people."""
+        return estimate_noise(seen) if self.held is None else noise_by(self.held, seen[0].labels.cpu())
 
-    def limit(self, seen: Sequence[Evidence]) -> NoiseEstimate | None:
-        """How many labels to call wrong at most; None: no limit."""
-        return flag_limit(seen) if self.held is None else self.noise(seen)
+    def noise(self, verdict: Verdict, early: NoiseEstimate | None) -> NoiseEstimate:
+        """How many labels are wrong, by those who have not seen the labels that they judge, or the networks if they know.
 
-    def least(self, seen: Sequence[Evidence]) -> float | None:
-        """Of few labels, how many are wrong at least."""
-        return least_wrong(seen) if self.held is None else None
+        `early` is what the networks' features said when the warm-up was over.
+        """
+        if self.held is not None:
+            return noise_by(self.held, verdict.seen[0].labels.cpu())
+        return noise_at_end(verdict.seen, verdict.clean, early)
 
 
 def training_for(config: Config, epochs: int | None = None) -> Training:

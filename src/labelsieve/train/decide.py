@@ -12,7 +12,6 @@ from typing import Any
 
 from labelsieve.config.method_settings import settings_for
 from labelsieve.config.schema import Config
-from labelsieve.issues.estimate import in_words
 from labelsieve.methods.contract import Look, Method
 from labelsieve.methods.parts.estimate import (
     NEARLY_NONE,
@@ -26,14 +25,12 @@ from labelsieve.methods.parts.estimate import (
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.streams import DRAW
 from labelsieve.methods.registry import method_named
-from labelsieve.results.cautions import doubt
 from labelsieve.train.build import training_for
 
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
 
 
-PLAIN = "; first, plain epochs go on until the networks know the labels that are right"
-ROUGH = ". This is a rough first guess; the end of the run has a better one"
+PLAIN = "; plain epochs go on until the networks know the labels that are right"
 
 
 @dataclass(frozen=True)
@@ -57,14 +54,9 @@ class Decision:
         return cls(**(facts | {"estimate": NoiseEstimate(**estimate)}))
 
     def words(self) -> str:
-        found = self.estimate
-        lead, aside = in_words(found.share, found.low, found.high, 0)
-        return (
-            f"{lead} of the labels look wrong ({aside})"
-            + (f"; the run takes {self.epochs} epochs" if self.epochs else "")
-            + ("" if self.mixed else PLAIN)
-            + (ROUGH if doubt(found.low, found.high) else "")
-        )
+        """Without the estimate it goes by: one that is fit for people is made at the end."""
+        length = f" the run takes {self.epochs} epochs" if self.epochs else ""
+        return f"the warm-up is over;{length}{'' if self.mixed else PLAIN}" if length or not self.mixed else "the warm-up is over"
 
 
 def with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:

@@ -5,8 +5,8 @@ each epoch. The caller says when to stop; a stop leaves a checkpoint and the iss
 """
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from labelsieve.config.lengths import divides
 from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Method
 from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, verdict_now
+from labelsieve.methods.parts.estimate import NoiseEstimate, noise_by_neighbours
 from labelsieve.results.card import write_card
 from labelsieve.results.early import write_early_losses
 from labelsieve.results.label_score import remember
@@ -94,8 +95,11 @@ def each_epoch(
 def _recorded(run: Run, measure: Measure, epoch: Epoch) -> dict[str, Any]:
     """What is measured of an epoch; the model that it may become is chosen by it."""
     record = measure.record(epoch)
-    if run.decision is not None and is_first_verdict(run, epoch):
-        record = with_decision(record, run.decision)
+    if epoch.verdict is not None and is_first_verdict(run, epoch):
+        if run.decision is not None:
+            record = with_decision(record, run.decision)
+        if run.parts.held is None and not epoch.verdict.rows:
+            record["noise"] = asdict(noise_by_neighbours(epoch.verdict.seen))
     run.chosen = better(run.chosen, record, run.parts.method)
     if epoch.phase == FINAL and run.chosen is not None:
         record |= tested(run.chosen, run.config, run.rows, run.parts.method, run.parts.engine.device)
@@ -131,7 +135,7 @@ def _epochs(run: Run) -> Iterator[Epoch]:
     if left_open(run.config) and run.decision is None:
         yield from learn(method, engine, run.epoch, stop=method.c.warmup)
         seen = seen_after_warm_up(method, engine)
-        settle(run, decide(run.config, seen, run.parts.noise(seen)))
+        settle(run, decide(run.config, seen, run.parts.early_noise(seen)))
         keep_estimate(run)
     yield from learn(method, engine, run.epoch)
 
@@ -176,6 +180,12 @@ def _not_finite(method: Method) -> int | None:
     return None
 
 
+def early_noise(metrics: Sequence[Mapping[str, Any]]) -> NoiseEstimate | None:
+    """What the samples that networks found alike said at the first division; None where there was none on all samples."""
+    found = next((line["noise"] for line in metrics if "noise" in line), None)
+    return None if found is None else NoiseEstimate(**(found | {"by_class": tuple(found["by_class"])}))
+
+
 def is_first_verdict(run: Run, epoch: Epoch) -> bool:
     """Is this the first epoch that judges labels?"""
     return epoch.verdict is not None and not any("clean_share" in line for line in run.metrics)
@@ -200,9 +210,9 @@ def _outcome(run: Run, epoch: Epoch) -> Outcome | None:
     if run.parts.engine.ranks.rank:  # rank 0 writes
         return None
     rows, method, held = run.rows, run.parts.method, run.parts.held
-    limit, least = run.parts.limit(verdict.seen), run.parts.least(verdict.seen)
-    scores = scores_of(verdict, rows.data, method, run.history, limit, least, held)
-    ranked = label_issues(verdict, rows.data, method, run.history, rows.collection.paths, limit, held)
+    noise = run.parts.noise(verdict, early_noise(run.metrics))
+    scores = scores_of(verdict, rows.data, method, run.history, noise, held)
+    ranked = label_issues(verdict, rows.data, method, run.history, rows.collection.paths, noise, held)
     issues = ranked.with_decisions(rows.decided)
     if run.folder is not None:
         own = sample_issues(rows.data, rows.test, verdict)

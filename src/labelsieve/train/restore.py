@@ -128,6 +128,7 @@ def start_from_state(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[
         run.timings = list(timings)
         run.home.write_lines(run.home.metrics, run.metrics)
         run.home.write_lines(run.home.timings, run.timings)
+        keep_estimate(run)
         save(run)
 
 

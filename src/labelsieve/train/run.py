@@ -2,14 +2,15 @@
 
 import hashlib
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.results.answers import write_answers
-from labelsieve.results.cautions import early_cautions
+from labelsieve.results.card import write_estimate
+from labelsieve.results.cautions import data_cautions
 from labelsieve.results.history import ScoreHistory
 from labelsieve.results.outcome import Outcome, write_model
 from labelsieve.runs import checkpoint
@@ -61,7 +62,6 @@ class Run:
             self.environment,
             self.metrics,
             sum(line["seconds"] for line in self.timings),
-            None if self.decision is None else asdict(self.decision.estimate),
             self.rows.notes if self.rows.opened is not None else (),
             len(self.rows.left_out),
         )
@@ -105,8 +105,7 @@ def settle(run: Run, decision: Decision) -> None:
 def keep_estimate(run: Run) -> None:
     """What was decided and why, into the run folder."""
     if run.folder is not None and run.decision is not None:
-        said = early_cautions(asdict(run.decision.estimate), counts(run.rows))
-        run.folder.write_json(run.folder.estimate, run.decision.facts() | {"cautions": said})
+        write_estimate(run.folder, run.decision.facts(), data_cautions(counts(run.rows)))
 
 
 def state_of(run: Run) -> checkpoint.Checkpoint:

@@ -65,7 +65,7 @@ def test_the_words(folder: Path) -> None:
         '"train/cat/1.png" as "cat"; "train/dog/2.png" as "dog"',
         "training would use 3 x 8 x 8 pixels per picture (shorter side resized, middle kept); the cache takes",
         "network: net",
-        "warning: 7 samples are few: do not trust",
+        "warning: 7 samples are few: check every suggestion",
         "warning: 2 classes have fewer than 20 samples",
         "in the training split and in another one, too",
         '1 class folder holds no picture: "train/emu"',

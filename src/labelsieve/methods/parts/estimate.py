@@ -32,8 +32,8 @@ def share_interval(hits: int, of: int, z: float = 1.96) -> tuple[float, float]:
 
 
 Z95, Z90 = 1.96, 1.64
-DIM = 0.9  # see `noise_by_heads`
 LEAST = 0.005  # a low end below it is none
+ALIKE = 0.05  # networks that differ in more of the labels or classes are no judges of the noise
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
 BLOCK = 32_768  # rows looked at in one go
 ENOUGH = 2_000  # labels: fewer are learnt by heart in the warm-up, wrong ones too, and the estimate says little
@@ -54,6 +54,7 @@ class NoiseEstimate:
     high: float
     by_class: tuple[float, ...]
     firm_high: float | None = None  # None in runs from before it was told apart
+    by: str = "neighbours"  # who estimated it, a key of issues.estimate.HOW
 
     @property
     def firm(self) -> float:
@@ -117,16 +118,17 @@ def wrong_shares(given: Tensor, shares: Tensor, classes: int, sure: float) -> tu
     return 1 - float(joint.diagonal().sum() / joint.sum().clamp_min(1e-12)), by_class
 
 
-def noise_by_heads(held: HeldOut, labels: Tensor) -> NoiseEstimate:
-    """How many labels are wrong, by heads that have not seen them (docs/estimate.md).
+def noise_by(held: HeldOut, labels: Tensor) -> NoiseEstimate:
+    """How many labels are wrong, by opinions on samples from those who have not seen their labels (docs/estimate.md).
 
-    The low end: how often labels differ where the heads are surest, less what these may get wrong themselves. The high end: how
-    often the heads contradict the label, and as many more as may be wrong unnoticed, which is what the heads leave open between
-    a class and its runner-up. The share itself is half way between the surest half's and what all heads contradict in one voice.
+    The low end: how often labels differ where the opinions are surest, less what these may get wrong themselves. The high end:
+    how often they contradict the label, and as many more as may be wrong unnoticed, which is what they leave open between a class
+    and its runner-up. The share itself is half way between the surest half's and what all opinions contradict in one voice; of
+    one opinion, the former.
     """
     seen = held.evidence(labels)
     if not knows_classes(seen):
-        return NoiseEstimate(0.0, 0.0, 1.0, (0.0,) * seen.classes)
+        return NoiseEstimate(0.0, 0.0, 1.0, (0.0,) * seen.classes, by=held.by)
     count, said = len(seen), seen.predicted
     quarter, half = (wrong_shares(labels, seen.probs, seen.classes, sure)[0] for sure in SUREST[1:])
     differs = said != labels
@@ -135,18 +137,21 @@ def noise_by_heads(held: HeldOut, labels: Tensor) -> NoiseEstimate:
     rest = 1 - float(seen.probs.gather(1, labels.unsqueeze(1)).double().mean()) - contradicted_share
     second = seen.probs.scatter(1, said.unsqueeze(1), -1.0).argmax(1)
     runners_up = float((differs & (second == labels)).double().sum() / differs.double().sum().clamp_min(1))
-    # Even the surest votes err where the heads disagree with each other: by this much at most, on photos of known truth.
-    unsure = DIM * float((~held.agree).double().mean()) ** 2
     sure = min(quarter, half)
+    # Where opinions contradict each other they are weak, and the surest err, too: by this much at most where the truth was known.
+    # One opinion has nobody to contradict it, so its own doubt counts.
+    alone = len(held.said) == 1
+    apart = 1 - seen.probs.amax(1).double() if alone else (~held.agree).double()
+    unsure = float(apart.mean()) ** 2
     low = 0.95 * sure - unsure - Z90 * (max(sure * (1 - sure), 0.004) / max(SUREST[1] * count, 1)) ** 0.5
     most = contradicted_share + runners_up * max(rest, 0.0)
     high = most + Z90 * (max(contradicted_share * (1 - contradicted_share), 0.002) / count) ** 0.5
     low, high = low if low > LEAST else 0.0, min(high, 1.0)
-    share = min(max((max(half - unsure, 0.0) + alike) / 2, low), high)
+    share = min(max(half if alone else (max(half - unsure, 0.0) + alike) / 2, low), high)
     against, given = (torch.bincount(each, minlength=seen.classes) for each in (labels[differs], labels))
     by_class = against / given.clamp_min(1)
     scale = share / contradicted_share if contradicted_share else 0.0
-    return NoiseEstimate(share, low, high, tuple((by_class.double() * scale).clamp(max=1).tolist()))
+    return NoiseEstimate(share, low, high, tuple((by_class.double() * scale).clamp(max=1).tolist()), by=held.by)
 
 
 def knows_classes(seen: Evidence) -> bool:
@@ -175,24 +180,52 @@ def lag_behind(seen: Sequence[Evidence], found: NoiseEstimate) -> bool:
     return len(seen[0]) >= ENOUGH and contradicted(seen) > found.firm
 
 
-def flag_limit(seen: Sequence[Evidence]) -> NoiseEstimate | None:
-    """How many labels to call wrong at most: the estimate, made anew, where the networks lag behind; None: no limit.
+def noise_at_end(seen: Sequence[Evidence], clean: Sequence[Tensor], early: NoiseEstimate | None) -> NoiseEstimate:
+    """Of trained networks: their last division where it may be trusted, else what was known before they could memorise labels.
 
-    What trained networks hold against labels that neighbours confirm is mostly their own errors: hard classes, a small network.
-    Where all labels may be right, contradicting more of them than the estimate itself says is enough.
+    `early` is that (`noise_by_neighbours`). Without it a division that is not trusted leaves only a share to cut the list at.
     """
-    found = estimate_noise(seen)
-    most = found.share if found.low < NEARLY_NONE else found.firm
-    return found if len(seen[0]) >= ENOUGH and contradicted(seen) > most else None
+    divided = division(seen, clean)
+    inside = early is None or early.low <= divided.share <= early.high
+    if divided.high - divided.low < 1 and inside:
+        return divided
+    return early or NoiseEstimate(divided.share, 0.0, 1.0, divided.by_class, by="division")
 
 
-def least_wrong(seen: Sequence[Evidence]) -> float | None:
-    """Of few labels, the share that is wrong at least: the low end of the estimate, made anew. None: there are enough.
+def noise_by_neighbours(seen: Sequence[Evidence], seed: int = 0) -> NoiseEstimate:
+    """Once the warm-up is over. Trained further, networks bring samples together by labels that they have memorised."""
+    return noise_by(neighbours_of(seen, seed), votes(seen[0], seed)[0].cpu())
 
-    Networks that few labels have taught err alike, so their opinions lie close together and all too high; neighbours are the
-    only voice against them, and too few labels speak to bound the flags by it (`flag_limit`).
+
+def neighbours_of(seen: Sequence[Evidence], seed: int = 0) -> HeldOut:
+    """What the samples nearest in each network's features vote for, of a sample of rows (M,), each row's own label left out."""
+    voted = [votes(evidence, seed)[1].cpu() for evidence in seen]
+    said = torch.stack([shares.argmax(1) for shares in voted])
+    return HeldOut(torch.stack(voted).mean(0), said, torch.zeros(len(said[0]), 1), "neighbours")
+
+
+def division(seen: Sequence[Evidence], clean: Sequence[Tensor]) -> NoiseEstimate:
+    """The share that the networks' last division takes as wrong, give or take what they differ in.
+
+    From 0 to 1 where it says nothing: there are no two networks, they do not agree enough, or they contradict other labels than
+    those they take as wrong: then they have memorised these.
     """
-    return estimate_noise(seen).low if len(seen[0]) < ENOUGH else None
+    wrong = torch.stack([~each.cpu() for each in clean])
+    share = float(wrong.double().mean())
+    by_class = _by_class(wrong[0], seen[0].labels.cpu(), seen[0].classes)
+    if len(seen) > 1:
+        apart = float((wrong[0] != wrong[1]).double().mean())
+        differ = float((seen[0].predicted != seen[1].predicted).double().mean())
+        if max(apart, differ, abs(contradicted(seen) - share)) <= ALIKE:
+            wide = (apart + differ) / 2 + Z90 * (max(share * (1 - share), 0.002) / wrong.shape[1]) ** 0.5
+            return NoiseEstimate(share, max(share - wide, 0.0), min(share + wide, 1.0), by_class, by="division")
+    return NoiseEstimate(share, 0.0, 1.0, by_class, by="division")
+
+
+def _by_class(wrong: Tensor, labels: Tensor, classes: int) -> tuple[float, ...]:
+    """Of the labels of each class, the share that is wrong."""
+    counts = [torch.bincount(each, minlength=classes).double() for each in (labels[wrong], labels)]
+    return tuple((counts[0] / counts[1].clamp_min(1)).tolist())
 
 
 def least_clean_for(high: float) -> float:

@@ -31,11 +31,12 @@ USUAL = 0.95  # quantile of the confirmed labels' shares that counts as full
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Opinions on N samples by heads that have not seen them."""
+    """Opinions on N samples by those who have not seen their labels."""
 
-    probs: Tensor  # (N, K) float32, the mean of the heads
-    said: Tensor  # (J, N) int64: the class that each head says
-    vectors: Tensor  # (N, d) those that the heads looked at
+    probs: Tensor  # (N, K) float32, the mean of all opinions
+    said: Tensor  # (J, N) int64: the class that each says
+    vectors: Tensor  # (N, d) those that were looked at
+    by: str = "heads"  # whose they are, a key of issues.estimate.HOW
 
     @property
     def predicted(self) -> Tensor:

@@ -1,7 +1,7 @@
 // The label in focus with all that is known of it: beside the grid, or large and alone.
 
 import * as api from "./api.js";
-import { $, announce, h, percent } from "./dom.js";
+import { $, announce, h, percent, points } from "./dom.js";
 import { decide, keepOne } from "./decide.js";
 import { SIGNS, WORDS, words } from "./grid.js";
 import { sparkline } from "./sparkline.js";
@@ -13,10 +13,10 @@ let shown = "";
 let timer = 0;
 let told = ""; // the id that was read out last
 
-function bar(kind, name, share, words) {
+function bar(kind, name, share, words, shown = percent) {
   const fill = h("i");
   fill.style.width = `${Math.max(100 * share, 0.5)}%`;
-  return h("div", { class: `chance ${kind}` }, h("span", { class: "what" }, words), h("b", {}, name), h("span", { class: "share" }, percent(share)),
+  return h("div", { class: `chance ${kind}` }, h("span", { class: "what" }, words), h("b", {}, name), h("span", { class: "share" }, shown(share)),
     h("div", { class: "bar", "aria-hidden": "true" }, fill));
 }
 
@@ -92,16 +92,16 @@ function body(row, full) {
     conflict({ ...full, ...row }),
     row.own ? h("p", { class: "odd" }, h("b", {}, row.own), `: ${store.meanings[row.own] ?? ""}`) : null,
     full ? twice(row, full.copy) : null,
-    bar("given", store.classes[row.given], row.score, "given label, its score"),
+    bar("given", store.classes[row.given], row.score, "given label, its score (low is suspicious)", points),
     bar("suggested", store.classes[row.suggested], row.confidence, "suggested, share of the networks"),
     h("p", { class: "reason" }, full?.reason ?? ""),
     classes(row),
     full ? near(`Clean ${store.classes[row.given]}, nearest`, full.near_given) : null,
     full && row.given !== row.suggested ? near(`Clean ${store.classes[row.suggested]}, nearest`, full.near_suggested) : null,
     full?.alike.length ? alike(full.alike) : null,
-    full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "How it was judged during training: probability of being right"), sparkline(full.history),
-      h("p", { class: "ends" }, h("span", {}, `after epoch ${full.history[0][0]}: ${percent(full.history[0][1])}`),
-        h("span", {}, `after epoch ${full.history.at(-1)[0]}: ${percent(full.history.at(-1)[1])}`))) : null,
+    full?.history.length > 1 ? h("section", { class: "moved" }, h("h3", {}, "How the networks judged the label during training, 0 to 1"), sparkline(full.history),
+      h("p", { class: "ends" }, h("span", {}, `after epoch ${full.history[0][0]}: ${points(full.history[0][1])}`),
+        h("span", {}, `after epoch ${full.history.at(-1)[0]}: ${points(full.history.at(-1)[1])}`))) : null,
     full ? decisions(full) : null,
     h("p", { class: "id" }, full?.path && full.path !== row.id ? `${row.id} · ${full.path}` : row.id),
   ];

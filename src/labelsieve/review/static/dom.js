@@ -53,6 +53,9 @@ export const apart = (name) => `\u2068${name}\u2069`;
 
 export const number = (value) => Math.round(value).toLocaleString("en-US");
 
+// A score is no probability, so it is never shown in per cent.
+export const points = (score) => (score < 0.0005 ? "<0.001" : score.toFixed(3));
+
 // No chance is 0: what is sent is rounded to 0.01 %.
 export function percent(share) {
   if (share < 0.001) return "<0.1 %";

@@ -1,7 +1,7 @@
 // The grid: one card a row of the list. Cards are made once and filled anew, so turning a page costs little.
 
 import * as api from "./api.js";
-import { $, announce, h, percent, rest, say, set } from "./dom.js";
+import { $, announce, h, points, rest, say, set } from "./dom.js";
 import { go, toggle } from "./list.js";
 import { on, pageOf, store, tell } from "./store.js";
 
@@ -56,7 +56,7 @@ function fill(card, place) {
   }
   say(card.given, store.classes[row.given]);
   say(card.suggested, store.classes[row.state === "relabel" ? store.classes.indexOf(row.label) : row.suggested] ?? row.label);
-  say(card.score, percent(row.score));
+  say(card.score, points(row.score));
   say(card.own, row.own);
   say(card.mark, row.conflict ? "conflict" : row.state === "open" ? "" : `${SIGNS[row.state]} ${WORDS[row.state]}`);
   card.root.dataset.state = row.conflict ? "conflict" : row.state;
@@ -80,7 +80,7 @@ function shot(card, row) {
 export function words(row) {
   const state = row.conflict ? "in conflict" : `${WORDS[row.state]}${row.state === "relabel" ? ` as ${row.label}` : ""}`;
   return `${row.id}: given ${store.classes[row.given]}, suggested ${store.classes[row.suggested]}, ` +
-    `${percent(row.score)} likely right, ${row.own ? `${row.own}, ` : ""}${state}${row.waiting ? ", not saved yet" : ""}`;
+    `score ${points(row.score)} (low is suspicious), ${row.own ? `${row.own}, ` : ""}${state}${row.waiting ? ", not saved yet" : ""}`;
 }
 
 // How many cards fit; the first one on the page stays on the page.

@@ -1,6 +1,6 @@
-// How a score moved over training: (epoch, chance) pairs go in, a small drawing with words comes out.
+// How a score moved over training: (epoch, score) pairs go in, a small drawing with words comes out.
 
-import { percent, svg } from "./dom.js";
+import { points as shown, svg } from "./dom.js";
 
 const WIDTH = 280;
 const HEIGHT = 64;
@@ -15,7 +15,7 @@ export function sparkline(points) {
   const [, from] = points[0];
   const [, to] = points[points.length - 1];
   return svg("svg", { class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-    "aria-label": `label score, after epoch ${first}: ${percent(from)}, after epoch ${last}: ${percent(to)}` },
+    "aria-label": `label score, after epoch ${first}: ${shown(from)}, after epoch ${last}: ${shown(to)}` },
     svg("line", { class: "half", x1: PAD, x2: WIDTH - PAD, y1: y(0.5), y2: y(0.5) }),
     svg("path", { d: path }),
     svg("circle", { cx: x(last), cy: y(to), r: 3 }));
