@@ -13,10 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from labelsieve.benchmark.against_cleanlab import Task, by_labelsieve
+from labelsieve.benchmark.against_cleanlab import Task, by_labelsieve, check_some_wrong, end_with_parent
 from labelsieve.cli.bench import write_json
 from labelsieve.config.resolve import resolve
 from labelsieve.methods.registry import METHODS
+from labelsieve.runs.rows import rows_for
 from labelsieve.terminal.console import check_new, console
 from labelsieve.terminal.ending import as_command
 
@@ -40,7 +41,7 @@ def main(
         for method in (methods.split(",") if methods else METHODS)
     ]
     rows: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         for row in pool.map(measured, asked):
             rows.append(row)
             console.print(
@@ -54,7 +55,9 @@ def measured(asked: dict[str, Any]) -> dict[str, Any]:
     """One run: of the list's order, and of the opinion alone that counts for the method."""
     options = {"method": asked["method"], "data.noise": asked["noise"], "seed": asked["seed"]}
     options |= {"data.limit": asked["limit"], "training.epochs": asked["epochs"], "device": "cpu", "engine.threads": 1}
-    found = by_labelsieve(Task(resolve(asked["data"], options={k: v for k, v in options.items() if v is not None}), 0, 0))
+    config = resolve(asked["data"], options={key: value for key, value in options.items() if value is not None})
+    check_some_wrong(rows_for(config))
+    found = by_labelsieve(Task(config, 0, 0))
     opinion = found.other["scores"]["last chance"]
     return asked | {
         "score": found.average_precision,

@@ -54,7 +54,9 @@ def _shown(method: "type[Method]") -> Any:
     if method.own_section:
         usual = method.Config()
         for key, rule in rules(method.Config):
-            about.add_row(f"{method.name}.{key}", str(getattr(usual, key)), escape(rule.meaning))
+            default = getattr(usual, key)
+            said = f"{default:.4g}" if isinstance(default, float) else str(default)
+            about.add_row(f"{method.name}.{key}", said, escape(rule.meaning))
     else:
         about.add_row("training.*, cleaning.*", "", "`labelsieve presets --keys` lists them")
     cells = Table(box=None, pad_edge=False)
