@@ -1,5 +1,6 @@
 """`labelsieve methods` says what is so, and README's table is the registry's."""
 
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from labelsieve.config.setting import rules
 from labelsieve.methods.contract import Cell
 from labelsieve.methods.registry import METHODS
 
+PUBLISHED = Path(__file__).parents[1] / "methods" / "published"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "methods.md"
 README = Path(__file__).parents[2] / "README.md"
 COLUMNS = [f"cifar10-{noise}" for noise in ("sym20", "sym50", "sym80", "sym90", "asym40")]
 COLUMNS += [f"cifar100-sym{rate}" for rate in (20, 50, 80, 90)] + ["webvision", "clothing1m"]
@@ -34,6 +37,13 @@ def test_one_is_shown_with_its_settings_and_cells(shell: Shell, name: str) -> No
 def test_an_unknown_one_is_an_error_that_names_the_nearest(shell: Shell) -> None:
     assert shell("methods", "srs").code == 2
     assert 'did you mean "ssr"' in shell("methods", "srs").err
+
+
+@pytest.mark.parametrize("recorded", sorted(PUBLISHED.glob("*.json")), ids=lambda path: path.stem)
+def test_the_page_names_the_code_that_was_run(recorded: Path) -> None:
+    facts = json.loads(recorded.read_text())
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if f"{facts['repo']}, {facts['commit']}" in line]
+    assert len(rows) == 1 and f"`{recorded.stem.replace('elr_plus', 'elr+')}`" in rows[0]
 
 
 def numbers(cell: Cell | None) -> str:
