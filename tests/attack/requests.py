@@ -5,6 +5,7 @@ was acknowledged in between stands in the log once.
 """
 
 import json
+import os
 import random
 import signal
 import socket
@@ -70,6 +71,7 @@ class Told:
     saved: set[str] = field(default_factory=set)
     statuses: dict[int, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)  # after which requests the server said something of errors
 
     def words(self) -> str:
         answers = ", ".join(f"{status} {count:,}" for status, count in sorted(self.statuses.items()))
@@ -91,10 +93,15 @@ def requested(place: Path, count: int, seed: int = 0) -> Told:
     told = Told()
     with (place / "requested.err").open("wb") as errors:
         server, address = review_load._started(run, errors)
+        size = 0
         try:
             home, token = urlsplit(address).netloc, parse_qs(urlsplit(address).query)["token"][0]
             for number in range(count):
-                _try(request(random.Random(f"{seed} {number}"), number, home, token), number, home, told)
+                one = request(random.Random(f"{seed} {number}"), number, home, token)
+                _try(one, number, home, told)
+                if os.fstat(errors.fileno()).st_size > size:
+                    size = os.fstat(errors.fileno()).st_size
+                    told.said.append(f"by request {number} at the latest: {one.content[:1000]!r}")
             _try(request(random.Random(0), 0, home, token), count, home, told)  # it still answers
         finally:
             server.send_signal(signal.SIGKILL)  # what was acknowledged outlives that
@@ -102,7 +109,7 @@ def requested(place: Path, count: int, seed: int = 0) -> Told:
             server.stdout.close()
     said = (place / "requested.err").read_text(errors="replace")
     if "Traceback" in said or "Exception" in said or len(said) > SAID:
-        told.failures.append(f"the server said {len(said):,} characters of errors: {said[-1500:]}")
+        told.failures.append(f"the server said {len(said):,} characters of errors, {'; '.join(told.said[:5])}: {said[-1500:]}")
     log = DecisionLog(run).all()
     keys = [entry.key for entry in log]
     lost = told.saved - set(keys)

@@ -216,7 +216,18 @@ def test_a_damaged_file_of_a_run_is_one_sentence(run: Path, shell: Shell, damage
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("network", []), ("networks", "two"), ("shape", []), ("classes", 3), ("mean", ["x"]), ("cosine", None), ("crop", [])],
+    [
+        ("network", []),
+        ("networks", "two"),
+        ("shape", []),
+        ("classes", 3),
+        ("mean", ["x"]),
+        ("cosine", None),
+        ("crop", []),
+        ("networks", -1),
+        ("crop", -1),
+        ("crop", 99),
+    ],
 )
 def test_a_damaged_model_json_is_one_sentence(
     run: Path, source: str, tmp_path: Path, shell: Shell, name: str, value: Any

@@ -136,9 +136,11 @@ def with_piped(paths: list[Path]) -> list[Path]:
     """The paths, and in place of a dash the names that standard input holds."""
     if Path("-") not in paths:
         return paths
+    from labelsieve.doors import reading
     from labelsieve.errors import UsageError
 
-    text = os.fsdecode(sys.stdin.buffer.read())
+    with reading("standard input", "pipe names of pictures in"):
+        text = os.fsdecode(sys.stdin.buffer.read())
     names = text.split("\0") if "\0" in text else [line.removesuffix("\r") for line in text.split("\n")]
     piped = [Path(name) for name in names if name]
     if not piped:

@@ -8,7 +8,7 @@ import numpy as np
 
 from labelsieve.corrected.corrections import Corrections
 from labelsieve.data.noisy_data import Collection
-from labelsieve.data.npz import keys_by_role, plain_labels, read_npz
+from labelsieve.data.npz import keys_by_role, plain_labels, read_npz, words
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 from labelsieve.errors import ToolError
 
@@ -51,7 +51,7 @@ def _places(arrays: Mapping[str, np.ndarray], found: Collection, count: int) -> 
     """(N,) where each row of the collection is in the file."""
     if len(found.train) == count:
         return np.arange(count)
-    ids = map(str, arrays["ids"].tolist()) if "ids" in arrays else (f"{row:05d}" for row in range(count))
+    ids = words(arrays["ids"], '"ids"') if "ids" in arrays else (f"{row:05d}" for row in range(count))
     place = {name: row for row, name in enumerate(ids)}
     return np.array([place[name] for name in found.train.ids])
 

@@ -34,6 +34,7 @@ from labelsieve.data.npz import (
     plain_labels,
     read_npz,
     sample_keys,
+    words,
 )
 from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.labels import MISSING, name_labels
@@ -187,7 +188,7 @@ def _classes(labels: Array, arrays: dict[str, Array], place: str, path: Path) ->
 
     The classes are those given; else the labels' own, text in order of its letters, numbers in their order.
     """
-    given = _words(arrays["classes"], f'{path}: "classes"') if "classes" in arrays else None
+    given = words(arrays["classes"], f'{path}: "classes"') if "classes" in arrays else None
     whole = labels.dtype.kind in "ui" and labels.ndim == 1 and labels.size > 0
     numbers = sorted(set(labels.tolist())) if whole else []
     if given is None and whole and numbers[0] < 0:
@@ -222,18 +223,8 @@ def _labels(labels: Array, classes: Sequence[str], numbered: bool, place: str) -
 
 def _ids(arrays: dict[str, Array], count: int, path: Path) -> tuple[str, ...]:
     if "ids" in arrays:
-        return _words(arrays["ids"], f'{path}: "ids"')
+        return words(arrays["ids"], f'{path}: "ids"')
     return tuple(f"{row:05d}" for row in range(count))
-
-
-def _words(values: Array, place: str) -> tuple[str, ...]:
-    """Text, UTF-8 bytes or whole numbers as text."""
-    if values.ndim != 1 or values.dtype.kind not in "USui":
-        raise ToolError(f"{place}: it is {values.dtype} {values.shape}; it must be a list of text or whole numbers")
-    try:
-        return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.tolist())
-    except UnicodeDecodeError as error:
-        raise ToolError(f"{place}: bytes that are not UTF-8 ({error}); store text") from error
 
 
 def _mirror(arrays: dict[str, Array], path: Path) -> bool:

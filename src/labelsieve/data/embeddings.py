@@ -38,6 +38,7 @@ from labelsieve.data.npz import (
     read_npy,
     read_npz,
     sample_keys,
+    words,
 )
 from labelsieve.data.pictures.arrow import is_vector, parquet_columns, parquet_file, pyarrow_for
 from labelsieve.data.pictures.columns import columns_for, needed
@@ -117,9 +118,9 @@ def _from_npz(path: Path, options: PictureOptions) -> Loaded:
     if "values" not in found or "labels" not in found:
         raise nothing_found(arrays, path)
     key, label = found["values"], found["labels"]
-    names = arrays["classes"].tolist() if "classes" in arrays else None
+    names = words(arrays["classes"], f'{path}: "classes"') if "classes" in arrays else None
     labels = labels_of(plain_labels(arrays, label), names, options, f'{path}: "{label}"')
-    ids = [str(value) for value in arrays["ids"].tolist()] if "ids" in arrays else None
+    ids = list(words(arrays["ids"], f'{path}: "ids"')) if "ids" in arrays else None
     held = _held(arrays, found, labels, options, path)
     true: Tensor | None = None
     if "true_labels" in arrays:
@@ -264,7 +265,7 @@ def _new_in_npz(path: Path) -> tuple[list[str], Tensor]:
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f'{length} in "{key}"' for key, length in lengths.items())
         raise ToolError(f"{path}: vectors of several lengths, {listed}; make them alike")
-    given = [str(value) for value in arrays["ids"].tolist()] if "ids" in arrays else None
+    given = words(arrays["ids"], f'{path}: "ids"') if "ids" in arrays else None
     return ids_by_key(keys, {key: len(some) for key, some in read.items()}, given, path), torch.cat(list(read.values()))
 
 

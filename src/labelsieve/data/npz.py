@@ -180,6 +180,16 @@ def plain_labels(arrays: Mapping[str, Array], key: str) -> Array:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
+def words(values: Array, place: str) -> tuple[str, ...]:
+    """Names (N,), of samples or classes: text, UTF-8 bytes or whole numbers as text."""
+    if values.ndim != 1 or values.dtype.kind not in "USui":
+        raise ToolError(f"{place}: it is {values.dtype} {values.shape}; it must be a list of text or whole numbers")
+    try:
+        return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values.tolist())
+    except UnicodeDecodeError as error:
+        raise ToolError(f"{place}: bytes that are not UTF-8 ({error}); store text") from error
+
+
 def misshapen(labels: Array, place: str) -> ToolError:
     """Labels with more axes than one."""
     one_hot = labels.ndim == 2 and labels.dtype.kind in "uifb" and bool((labels.astype(float).sum(1) == 1).all())

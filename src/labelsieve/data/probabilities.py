@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.embeddings import labels_of, matrix
-from labelsieve.data.npz import LABELS, Array, first_of, plain_labels, read_npz
+from labelsieve.data.npz import LABELS, Array, first_of, plain_labels, read_npz, words
 from labelsieve.data.pictures.arrow import is_vector, parquet_columns, parquet_file
 from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
 from labelsieve.data.pictures.manifest import check_unique, ids_of
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.tables import SUFFIXES, open_table, read_cells
+from labelsieve.doors import short
 from labelsieve.errors import ToolError
 
 KEYS = (("pred_probs", "probs", "probabilities", "predicted_probabilities"),)
@@ -91,12 +92,12 @@ def _in_npz(path: Path, options: PictureOptions) -> Probabilities:
     values, given, place = arrays[key], plain_labels(arrays, label), f'{path}: "{label}"'
     if values.ndim != 2:
         raise ToolError(f'{path}: "{key}": the shape is {values.shape}; probabilities must be (N, K), a column per class')
-    names = [str(name) for name in arrays["classes"].tolist()] if "classes" in arrays else options.classes
+    names = words(arrays["classes"], f'{path}: "classes"') if "classes" in arrays else options.classes
     if names is None and given.dtype.kind in "iu" and given.ndim == 1:
         labels = number_labels(given.tolist(), [str(k) for k in range(values.shape[1])], place)
     else:
         labels = labels_of(given, names, options, place)
-    ids = [str(name) for name in arrays["ids"].tolist()] if "ids" in arrays else _numbers(len(given))
+    ids = list(words(arrays["ids"], f'{path}: "ids"')) if "ids" in arrays else _numbers(len(given))
     return _agreeing(ids, labels, values, f'{path}: "{key}"')
 
 
@@ -156,11 +157,11 @@ def _columns(found: Sequence[Sequence[Any]], classes: Sequence[str], path: Path)
     for k, (name, column) in enumerate(zip(classes, found)):
         try:
             values[:, k] = np.array(column, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             row = next(row for row, value in enumerate(column) if not _is_number(value))
             raise ToolError(
-                f'{path}: row {row + 1}: "{name}" is {column[row]!r}, and no number; correct it, or name the columns that are '
-                "classes with classes (--classes)"
+                f'{path}: row {row + 1}: "{name}" is {short(repr(column[row]))}, and no number; correct it, or name the columns '
+                "that are classes with classes (--classes)"
             ) from None
     return values
 
@@ -168,7 +169,7 @@ def _columns(found: Sequence[Sequence[Any]], classes: Sequence[str], path: Path)
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

@@ -133,6 +133,11 @@ def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.devic
     for name in ("mean", "std"):
         if len(facts[name]) not in (1, facts["shape"][0]):
             raise Damage(f'"{name}" has {len(facts[name])} numbers for {facts["shape"][0]} channels')
+    crop, sides = facts.get("crop"), facts["shape"][1:]
+    if facts["networks"] < 1:
+        raise Damage(f'"networks" is {facts["networks"]}, and one is the least')
+    if crop is not None and (len(sides) != 2 or not 0 < crop <= min(sides)):
+        raise Damage(f'"crop" is {crop} for samples of shape {tuple(facts["shape"])}')
     tensors = {name: value.to(device) for name, value in tensors.items()}
     experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
     return Model(experts, facts, device)
