@@ -199,6 +199,17 @@ def test_bodies_that_do_not_come_are_refused(serve: Serve) -> None:
     assert until_closed(page).startswith(b"HTTP/1.1 408")
 
 
+def test_a_body_that_is_no_http_is_refused_and_not_complained_of(serve: Serve) -> None:
+    """Its head is whole, and the answer to it is on its way."""
+    served = serve()
+    for head in (served.head("GET", "/static/main.js"), served.head("POST", "/api/decisions"), HALF.decode()):
+        page = served.connect()
+        page.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n".encode())
+        assert until_closed(page).startswith(b"HTTP/1.1 400")
+    assert served.ask(served.connect()) == 200
+    assert "Traceback" not in served.errors.read_text()
+
+
 def test_few_open_files_are_enough(serve: Serve) -> None:
     served = serve(files=64)
     strangers = [served.stranger() for _ in range(200)]

@@ -85,6 +85,16 @@ class Connection(H11Protocol):
         elif self._trusted:
             self._stop_clock()
 
+    def send_400_response(self, msg: str) -> None:
+        """Of a body that is not HTTP. Its head may be answered already, and what answers it then finds nobody any more."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.transport.close()
+                return
+        super().send_400_response(msg)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
         self._all.leave(self)
