@@ -36,6 +36,10 @@ def test_misplaced_photos_are_found_and_put_right(printed: str) -> None:
     found, all_of_them = numbers(printed, r"(\d+) of the (\d+) misplaced photos are among the first")
     before, after = numbers(printed, r"wrong labels: (\d+) before, (\d+) now")
     assert found >= 0.7 * all_of_them and before == all_of_them and after <= before / 2
+    assert 'blank: 1 picture: "circle/lens cap.png"' in printed and "nearly the same, with different labels: 1 picture" in printed
+    for odd in ("blank circle/lens cap.png", "dark square/at night.png", "near copy triangle/copy.jpg cross/"):
+        assert odd in printed
+    assert "odd photos are gone" in printed
 
 
 @pytest.mark.parametrize("printed", ["embeddings.ipynb"], indirect=True)
