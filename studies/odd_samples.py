@@ -83,14 +83,14 @@ def of_vectors(file: Path, strangers: list[Path], count: int, noise: float) -> T
     table = Table(
         "strangers", "recall", "precision", "found", title=f"{file.name}: {len(labels):,}, {count} strangers, noise {noise}"
     )
-    table.add_row("alone", "", "", f"{int(off_topic([values], _noisy(labels, noise, 0)).sum())}")
+    table.add_row("alone", "", "", f"{int(off_topic(values, _noisy(labels, noise, 0)).sum())}")
     for other in strangers:
         theirs, said = torch.from_numpy(read_npz(other)["features"]), []
         for seed in range(SEEDS):
             generator = np.random.default_rng(seed)
             rows = torch.from_numpy(generator.choice(len(theirs), count, replace=False))
             given = np.concatenate((_noisy(labels, noise, seed), generator.integers(0, labels.max() + 1, count)))
-            found = off_topic([torch.cat((values, theirs[rows]))], given)
+            found = off_topic(torch.cat((values, theirs[rows])), given)
             hits = int(found[len(labels) :].sum())
             said.append((hits / count, hits / max(int(found.sum()), 1), int(found.sum())))
         recall, precision, listed = np.mean(said, axis=0)

@@ -1,7 +1,5 @@
 """What is wrong with samples themselves: off topic, near copies, poor pictures; told apart from what is wrong with labels."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -10,8 +8,6 @@ from torch import Tensor
 from labelsieve.data.noisy_data import Held, NoisyData
 from labelsieve.data.pictures.looks import of_arrays
 from labelsieve.issues.rules import NEAR_COPY, OFF_TOPIC, SAMPLE_ISSUES
-from labelsieve.methods.contract import Verdict
-from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.results.sample_issues import LEAST, mixture, off_topic, sample_issues
 
 COUNT, DIM = 300, 64
@@ -29,20 +25,20 @@ def clouds(strangers: int = 3, seed: int = 0) -> tuple[Tensor, np.ndarray]:
 
 def test_what_is_like_no_class_is_off_topic() -> None:
     values, labels = clouds()
-    assert np.flatnonzero(off_topic([values], labels)).tolist() == [297, 298, 299]
-    assert np.flatnonzero(off_topic([values, 7 * values], labels)).tolist() == [297, 298, 299]
+    assert np.flatnonzero(off_topic(values, labels)).tolist() == [297, 298, 299]
+    assert np.flatnonzero(off_topic(7 * values, labels)).tolist() == [297, 298, 299]
 
 
 def test_a_wrong_label_alone_makes_nothing_off_topic() -> None:
     values, labels = clouds(0)
     labels[:30] = (labels[:30] + 1) % 3
-    assert not off_topic([values], labels).any()
+    assert not off_topic(values, labels).any()
 
 
 def test_of_few_or_equal_samples_nothing_is_said() -> None:
     values, labels = clouds()
-    assert not off_topic([values[-LEAST + 1 :]], labels[-LEAST + 1 :]).any()
-    assert not off_topic([torch.ones(COUNT, 4)], labels).any()
+    assert not off_topic(values[-LEAST + 1 :], labels[-LEAST + 1 :]).any()
+    assert not off_topic(torch.ones(COUNT, 4), labels).any()
 
 
 def test_mixture_counts_the_largest_class() -> None:
@@ -56,17 +52,8 @@ def pictures(count: int = 120, seed: int = 0) -> np.ndarray:
     return np.clip(coarse + rng.normal(0, 8, coarse.shape), 0, 255).astype(np.uint8)
 
 
-def verdict_of(features: Tensor, labels: Tensor) -> Verdict:
-    count = len(labels)
-    return Verdict((Evidence(labels, torch.zeros(count), torch.full((count, 2), 0.5), features),), {}, {}, (), ())
-
-
-def made(images: Tensor, looks: Tensor | None = None, **more: Any) -> tuple[NoisyData, Verdict]:
-    labels = torch.arange(len(images)) % 2
-    ids = tuple(f"p{row}" for row in range(len(images)))
-    data = NoisyData(images, labels, ids, ("cat", "dog"), looks)
-    alike = torch.ones(len(images), 8) + 0.01 * torch.randn(len(images), 8, generator=torch.Generator().manual_seed(0))
-    return data, verdict_of(alike, labels)
+def made(images: Tensor, looks: Tensor | None = None) -> NoisyData:
+    return NoisyData(images, torch.arange(len(images)) % 2, tuple(f"p{row}" for row in range(len(images))), ("cat", "dog"), looks)
 
 
 @pytest.mark.parametrize("as_features", [False, True])
@@ -80,9 +67,9 @@ def test_copies_across_classes_and_in_the_test_set_are_named(as_features: bool) 
     looks = [torch.from_numpy(of_arrays(part)) if as_features else None for part in (images, held)]
     shown = [torch.rand(len(part), 8, generator=torch.Generator().manual_seed(1)) for part in (images, held)]
     rows = shown if as_features else [torch.from_numpy(part) for part in (images, held)]
-    data, verdict = made(rows[0], looks[0])
+    data = made(rows[0], looks[0])
     test = Held(rows[1], torch.zeros(20, dtype=torch.long), tuple(f"t{row}" for row in range(20)), looks[1])
-    found = sample_issues(data, test, verdict)
+    found = sample_issues(data, test)
     named = {row: (found.kind[row], found.copy_of[row]) for row in range(100) if found.kind[row] and found.kind[row] != OFF_TOPIC}
     assert named == {4: (NEAR_COPY, "p11"), 11: (NEAR_COPY, "p4"), 20: (NEAR_COPY, "test:t3"), 50: ("blank", "")}
     assert set(found.kind) - {""} <= set(SAMPLE_ISSUES)
@@ -95,7 +82,14 @@ def test_copies_among_vectors_are_told_by_distance() -> None:
     values[9] = values[5]  # the same label
     held = torch.randn(30, 32, generator=g)
     held[12] = values[100]
-    data, verdict = made(values)
-    found = sample_issues(data, Held(held, torch.zeros(30, dtype=torch.long)), verdict)
+    data = made(values)
+    found = sample_issues(data, Held(held, torch.zeros(30, dtype=torch.long)))
     copied = {row: name for row, name in enumerate(found.copy_of) if name}
     assert copied == {4: "p7", 7: "p4", 100: "test:12"}
+
+
+def test_strangers_among_features_are_off_topic_and_among_pixels_are_not_told() -> None:
+    values, labels = clouds()
+    data = NoisyData(values, torch.from_numpy(labels), tuple(map(str, range(COUNT))), ("a", "b", "c"))
+    assert [row for row, kind in enumerate(sample_issues(data, None).kind) if kind] == [297, 298, 299]
+    assert OFF_TOPIC not in sample_issues(made(torch.from_numpy(pictures())), None).kind

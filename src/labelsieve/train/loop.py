@@ -215,7 +215,7 @@ def _outcome(run: Run, epoch: Epoch) -> Outcome | None:
     ranked = label_issues(verdict, rows.data, method, run.history, rows.collection.paths, noise, held)
     issues = ranked.with_decisions(rows.decided)
     if run.folder is not None:
-        own = sample_issues(rows.data, rows.test, verdict)
+        own = sample_issues(rows.data, rows.test)
         issues = replace(issues, sample_issue=own.kind, copy_of=own.copy_of)
         run.folder.write_arrays(run.folder.scores, scores)
         write_issues(run.folder, issues)
