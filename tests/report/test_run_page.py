@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelsieve.issues.estimate import UNKNOWN_WORDS, Chances, Share, expected_yield
+from labelsieve.issues.estimate import RIGHT, UNKNOWN_WORDS, Chances, Share, expected_yield
 from labelsieve.report.line_chart import Curve
 from labelsieve.report.page import Suspect
 from labelsieve.report.run import run_page
@@ -86,6 +86,7 @@ def test_it_says_what_was_found(read_page: Reader) -> None:
     assert "Check the first 60 of the list: about 59 seem to be wrong" in said
     for heading in ("What was found", "How many to check", "Class by class", "Training", "What to do next"):
         assert heading in said
+    assert RIGHT["heads"] in said and RIGHT["heads"] not in words(read_page, made(by="division"))
     assert "labelsieve apply RUN --out NEW" in said and "All 2 settings" in said and "torch" in said
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labelsieve.issues.estimate import BY_THE_RUN, HOW, MEASURED, UNKNOWN_WORDS, VAGUE, Share, Yield, sentence
+from labelsieve.issues.estimate import BY_THE_RUN, HOW, MEASURED, RIGHT, UNKNOWN_WORDS, VAGUE, Share, Yield, sentence
 from labelsieve.issues.percent import ends
 from labelsieve.issues.rules import SAMPLE_ISSUES, unlisted_words
 from labelsieve.report.canvas import NARROW, WIDE
@@ -64,6 +64,7 @@ def amount(data: RunReport) -> str:
     notes = [
         unlisted_words(data.unlisted),
         HOW[data.by] + MEASURED if known and data.by in HOW else "",
+        RIGHT.get(data.by, "") if known and issues else "",
         f"By kind: {kinds}.",
         _truth(data),
     ]

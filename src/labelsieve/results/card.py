@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labelsieve.config.lengths import method_words
-from labelsieve.issues.estimate import HOW, MEASURED, Share, in_words
+from labelsieve.issues.estimate import HOW, MEASURED, RIGHT, Share, in_words
 from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.results.cautions import cautions
@@ -92,10 +92,11 @@ def _labels(found: Findings) -> str:
     actions = ", ".join(f"{action} {found.count('action', action):,}" for action in ACTIONS)
     kinds = ", ".join(f"{kind} {found.count('kind', kind):,}" for kind in KINDS)
     more = f". {unlisted_words(found.unlisted)}" if found.unlisted else ""
+    right = f"\n- {RIGHT[found.by]}" if found.share.known and issues and found.by in RIGHT else ""
     odd = f"\n- odd samples, in no estimate (`sample_issue`): {found.odd_words}" if found.odd_words else ""
     return (
         f"## Labels\n\n`issues.csv` has a row for every sample, most suspicious first; {issues:,} {be} marked as issues.\n\n"
-        f"- suggested actions: {actions}{more}\n- kinds: {kinds}{odd}"
+        f"- suggested actions: {actions}{more}\n- kinds: {kinds}{right}{odd}"
     )
 
 
