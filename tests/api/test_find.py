@@ -41,7 +41,18 @@ def test_wrong_labels_come_first(found: tuple[IssueTable, Any, Any]) -> None:
 
 def test_clean_labels_stay_clean() -> None:
     vectors, given, _ = blobs(wrong=0.0)
-    assert find_label_issues(vectors, given).is_label_issue.mean() < 0.03
+    found = find_label_issues(vectors, given)
+    assert found.is_label_issue.mean() < 0.03 and found.wrong_share.low == 0 and found.wrong_share.high < 0.15
+
+
+def test_how_many_are_wrong_is_told_where_it_can_be_known(found: tuple[IssueTable, Any, Any]) -> None:
+    table, given, truth = found
+    share = table.wrong_share
+    assert share.known and share.low <= (np.asarray(given) != np.asarray(truth)).mean() <= share.high
+    assert " wrong (" in repr(table)
+    rng = np.random.default_rng(0)
+    lots = find_label_issues(rng.normal(size=(600, 4)), rng.integers(0, 3, 600))
+    assert not lots.wrong_share.known and "%" not in repr(lots)
 
 
 def test_one_kind_of_mistake_is_not_learnt() -> None:

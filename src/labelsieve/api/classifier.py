@@ -272,6 +272,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
             clean_by_loss=first.mean(0),
             clean_by_prototype=verdict.chance.cpu().numpy(),
             classes=self.classes_,
+            wrong_share=outcome.found.share,
             cautions=self.cautions_,
         )
 

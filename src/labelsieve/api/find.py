@@ -75,6 +75,7 @@ def found_by_probabilities(
         clean_by_loss=unknown,
         clean_by_prototype=unknown,
         classes=kinds,
+        wrong_share=Share(wrong.share, wrong.low, wrong.high),
         cautions=table_cautions(Share(wrong.share, wrong.low, wrong.high), counts),
     )
 
@@ -272,5 +273,6 @@ def _table(seen: Evidence, wrong: NoiseEstimate, ids: NDArray[Any], kinds: NDArr
         clean_by_loss=by_loss.numpy(),
         clean_by_prototype=by_prototype.numpy(),
         classes=kinds,
+        wrong_share=Share(wrong.share, wrong.low, wrong.high),
         cautions=table_cautions(Share(wrong.share, wrong.low, wrong.high), counts),
     )

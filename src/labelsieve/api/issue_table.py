@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.api.labels import BadInput, plain
+from labelsieve.issues.estimate import NOTHING_KNOWN, Share, in_words
 
 COLUMNS = ("id", "given_label", "suggested_label", "label_score", "is_label_issue", "rank")
 
@@ -28,6 +29,7 @@ class IssueTable:
     clean_by_loss: NDArray[np.float32]  # (N,) chance to be clean by the mixture over the losses; NaN without features
     clean_by_prototype: NDArray[np.float32]  # (N,) the same by class prototypes
     classes: NDArray[Any]  # (K,)
+    wrong_share: Share = NOTHING_KNOWN  # how many labels are wrong: share, low, high; `known` is False where that cannot be told
     cautions: tuple[str, ...] = ()  # when not to trust this, gravest first; empty where there is nothing to warn of
 
     def __len__(self) -> int:
@@ -36,9 +38,9 @@ class IssueTable:
     @property
     def _found(self) -> str:
         wrong = int(self.is_label_issue.sum())
-        return (
-            f"{len(self):,} samples, {len(self.classes):,} classes, {wrong:,} label{'s look' if wrong != 1 else ' looks'} wrong"
-        )
+        listed = f"{len(self):,} samples, {len(self.classes):,} classes, {wrong:,} label{'s' if wrong != 1 else ''} listed"
+        lead, aside = in_words(self.wrong_share)
+        return f"{listed}, {lead} wrong ({aside})" if self.wrong_share.known else listed
 
     def _repr_html_(self) -> str:
         """For notebooks: a plain table, which takes its colours from the page, light or dark."""

@@ -59,6 +59,9 @@ class Share:
         return self.high - self.low <= UNKNOWN
 
 
+NOTHING_KNOWN = Share(0.0, 0.0, 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Yield:
     """Wrong labels to expect among the first `checked` of the list: (M,) each."""

@@ -16,13 +16,11 @@ from labelsieve.data.npz import read_npz
 from labelsieve.decisions.decision import LABELLING
 from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
-from labelsieve.issues.estimate import Chances, Share, Yield, expected_yield, spread
+from labelsieve.issues.estimate import NOTHING_KNOWN, Chances, Share, Yield, expected_yield, spread
 from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW, SAMPLE_ISSUES
 from labelsieve.run_files import REMEDY, is_there
 from labelsieve.runs.folder import RunFolder
-
-NOTHING_KNOWN = Share(0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
