@@ -54,6 +54,8 @@ def test_the_repulsion_of_the_grid_is_that_of_all_pairs() -> None:
     exact = (apart * close[..., None] ** 2).sum(1)
     assert abs(total / (close.sum() - 200) - 1) < 0.05
     assert np.linalg.norm(push - exact) < 0.25 * np.linalg.norm(exact)  # the grid smooths what is very near
+    push, total = module._by_pairs(places)
+    assert np.allclose(push, exact, rtol=1e-4, atol=1e-5) and total == pytest.approx(close.sum() - 200, rel=1e-5)
 
 
 @pytest.mark.parametrize("values", [torch.ones(50, 3), torch.zeros(5, 2), torch.randn(3, 4), torch.randn(1, 1)])

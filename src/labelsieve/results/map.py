@@ -24,6 +24,7 @@ EARLY, STEPS = 120, 300  # of them the first with stronger attraction, in which 
 STRONGER = 12.0
 CELL = 0.5  # of the grid, where that takes at most
 CELLS = 256  # a side
+FEW = 150  # samples, of which all pairs take less time than the grid
 CHUNK = 1024
 Floats = NDArray[np.float32]
 
@@ -135,7 +136,7 @@ def _embedded(attraction: csr_array, places: Floats) -> Floats:
     one = np.repeat(np.arange(count), np.diff(attraction.indptr))
     other = attraction.indices
     speed, gain = np.zeros_like(places), np.ones_like(places)
-    repel = _Repulsion()
+    repel = _by_pairs if count <= FEW else _Repulsion()
     for step in range(STEPS):
         early = step < EARLY
         apart = places[one] - places[other]
@@ -150,6 +151,13 @@ def _embedded(attraction: csr_array, places: Floats) -> Floats:
         places = places + speed * np.minimum(1, 5 / np.maximum(length, 1e-12))  # no sample jumps over the map
         places = (places - places.mean(0)).astype(np.float32)
     return places
+
+
+def _by_pairs(places: Floats) -> tuple[Floats, float]:
+    """What `_Repulsion` gives, of each pair by itself."""
+    apart = places[:, None] - places
+    close = 1 / (1 + np.einsum("ijk,ijk->ij", apart, apart))
+    return np.einsum("ijk,ij->ik", apart, close**2), max(float(close.sum()) - len(places), 1e-6)
 
 
 class _Repulsion:
