@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labelsieve.config.schema import dotted_keys, override
@@ -16,6 +17,7 @@ from labelsieve.reproduce.figure_files import Group, draw_all, folders_in, group
 from labelsieve.reproduce.losses import densities
 from labelsieve.results.early import read_early_losses
 from labelsieve.runs.folder import RunFolder
+from runs.tiny import pictures, tiny_config, whole
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -86,6 +88,16 @@ def test_a_training_without_a_division_has_its_accuracy_drawn(tmp_path: Path, sw
     (group,) = groups_of(folders_in([swept / "runs" / "stripes+ce" / "seed0"]))
     draw_all(group, tmp_path)
     assert {row["cleaner"] for row in rows(tmp_path / "arrays-stripes-sym30-training.csv")} == {"plain training"}
+
+
+def test_other_methods_are_drawn_by_name_and_by_their_own_ranking(tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", **pictures())
+    for name, more in {"a": {}, "b": {"ssr__theta_r": 0.7}}.items():
+        whole(tmp_path / name, tiny_config(f"arrays:{tmp_path / 'data.npz'}", method="ssr", data__noise="sym:0.3", **more))
+    (group,) = groups_of(folders_in([tmp_path / "a", tmp_path / "b"]))
+    (_, accuracies), (_, ranking), *_ = training_panels(group.records)
+    assert [line.label for line in accuracies] == ["ssr", "ssr, theta_r 0.7"]
+    assert [line.label for line in ranking] == ["ssr", "ssr, theta_r 0.7"] and all(len(line.epochs) for line in ranking)
 
 
 def test_four_panels_share_one_legend(tmp_path: Path, swept: Path) -> None:

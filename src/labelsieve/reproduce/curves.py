@@ -10,8 +10,10 @@ import numpy as np
 
 from labelsieve.config.lengths import divides
 from labelsieve.config.schema import dotted_keys, value_at
+from labelsieve.methods.ce import CrossEntropy
 from labelsieve.methods.parts.names import MIXTURES
-from labelsieve.results.tail import number
+from labelsieve.methods.registry import METHODS
+from labelsieve.results.tail import number, rankings
 from labelsieve.runs.findings import Record
 
 PLAIN = "plain training"  # in the place of a cleaner's name: nothing is divided
@@ -31,7 +33,10 @@ OF_A_RUN |= {"output.history_mib"}
 
 @dataclass(frozen=True)
 class Variant:
-    """Runs that differ in nothing but the seed; `settings` says in what they differ from most others of their cleaner."""
+    """Runs that differ in nothing but the seed; `settings` says in what they differ from most others of their cleaner.
+
+    A method without one stands in the cleaner's place.
+    """
 
     cleaner: str
     settings: str
@@ -83,37 +88,56 @@ def agreement_lines(records: Sequence[Record], key: str) -> list[Line]:
 
 
 def variants(records: Sequence[Record]) -> list[Variant]:
-    """By cleaner, in the paper's order, then as they come."""
-    divide = [record for record in records if divides(record.config)]
-    present = {record.config.cleaner for record in divide}
-    cleaners = [*(cleaner for cleaner in LABELS if cleaner in present), *sorted(present - LABELS.keys())]
-    return [one for name in cleaners for one in _variants([each for each in divide if each.config.cleaner == name], name)]
+    """By cleaner, in the paper's order, then as they come; other methods by their names after these."""
+    kinds: dict[str, list[Record]] = {}
+    for record in records:
+        kinds.setdefault(kind(record), []).append(record)
+    order = [name for name in LABELS if name in kinds]
+    order += sorted(kinds.keys() - {*order, PLAIN}, key=lambda name: (name in METHODS, name))
+    return [one for name in order for one in _variants(kinds[name], name)]
+
+
+def kind(record: Record) -> str:
+    """What the run is drawn as: its cleaner, or its method where that has none."""
+    if divides(record.config):
+        return record.config.cleaner
+    return PLAIN if record.config.method == CrossEntropy.name else record.config.method
 
 
 def _plain(records: Sequence[Record]) -> list[Variant]:
-    return _variants([record for record in records if not divides(record.config)], PLAIN)
+    return _variants([record for record in records if kind(record) == PLAIN], PLAIN)
 
 
 def _variants(records: Sequence[Record], cleaner: str) -> list[Variant]:
-    keys = [key for key in dotted_keys() if key not in OF_A_RUN]
+    shared = [key for key in dotted_keys() if key not in OF_A_RUN]
+    own = sorted({key for record in records for key in record.config.own})
+    keys = [*shared, *own]
     alike: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
-        alike.setdefault(tuple(str(value_at(record.config, key)) for key in keys), []).append(record)
+        values = [value_at(record.config, key) for key in shared] + [record.config.own.get(key) for key in own]
+        alike.setdefault(tuple(map(str, values)), []).append(record)
     usual = [max(values, key=values.count) for values in map(list, zip(*alike))]  # of equally common ones the first
     found = []
-    for values, own in alike.items():
-        other = [f"{key.rpartition('.')[2]} {value}" for key, value, most in zip(keys, values, usual) if value != most]
-        found.append(Variant(cleaner, ", ".join(other), own))
+    for facts, seeds in alike.items():
+        other = [f"{key.rpartition('.')[2]} {value}" for key, value, most in zip(keys, facts, usual) if value != most]
+        found.append(Variant(cleaner, ", ".join(other), seeds))
     return found
 
 
 def _ranking(found: Sequence[Variant]) -> list[Line]:
-    """By what divides: a mixture's chances, or the prototypes'."""
-    return [line for one in found for line in _line(one, "auc_loss" if one.cleaner in MIXTURES else "auc_prototype", one.label)]
+    """By what divides: a mixture's chances, or the prototypes'; of other methods by the opinion that counts."""
+    return [line for one in found for line in _line(one, _deciding(one), one.label)]
+
+
+def _deciding(one: Variant) -> str:
+    if one.cleaner not in METHODS:
+        return "auc_loss" if one.cleaner in MIXTURES else "auc_prototype"
+    known = (rankings(line) for record in one.records for line in record.metrics)
+    return next((list(found)[-1] for found in known if found), "")
 
 
 def _teachers(found: Sequence[Variant]) -> list[Line]:
-    taught = [one for one in found if one.cleaner not in MIXTURES]
+    taught = [one for one in found if one.cleaner not in (*MIXTURES, *METHODS)]
     return [line for one in taught for line in _line(one, "auc_loss", f"its mixture ({one.label})", teacher=True)]
 
 
