@@ -22,6 +22,11 @@ LITTLE_WORDS = {  # what it is, and how to have it as published
     "training.beta": ("Beta(0.5, 0.5)", "--set training.beta=4"),
     "views.policy": ("weak views", "--set views.policy=auto"),
 }
+FEW = 5_000  # pictures
+HEADS_WORDS = (
+    "judges: heads on patches of the pictures and networks in five folds, none of which has seen the label it judges "
+    "({samples:,} pictures are few); otherwise with --set cleaning.judge=networks"
+)
 EVAL_VALUES = 512 * 64 * 64  # pixels a channel that are looked at in one go
 PLAIN = 10  # epochs
 ENOUGH = 1000  # steps
@@ -92,6 +97,11 @@ def eval_batch_for(shape: Sequence[int]) -> int:
     return max(16, min(512, EVAL_VALUES // side**2))
 
 
+def heads_for(shape: Sequence[int], samples: int) -> bool:
+    """Are these pictures too few for networks to judge labels that they trained on? Tiny ones have too few patches."""
+    return len(shape) == 3 and min(shape[1:]) >= SHIFTED_FROM and samples <= FEW
+
+
 def mixing_for(network: str, shape: Sequence[int], little: bool = True) -> Settings:
     """How strongly pictures are mixed and varied: little by `small` from 16 px on, otherwise as published.
 
@@ -136,9 +146,13 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
         )
     if config.engine.eval_batch == 0:
         found["engine.eval_batch"] = eval_batch_for(shape)
+    if config.cleaning.judge == "auto" and heads_for(shape, samples) and method_named(config.method).heads_judge:
+        found["cleaning.judge"] = "heads"
+        said.append(HEADS_WORDS.format(samples=samples))
     if config.training.quick:
         batches = [found.get(f"training.{key}", getattr(config.training, key)) for key in ("warmup_batch", "batch")]
-        quick = quick_settings(samples, *batches)
+        held = found.get("cleaning.judge", config.cleaning.judge) == "heads"
+        quick = quick_settings(samples, *batches, held)
         found |= quick
         said.append(quick_words(quick))
     by_network = mixing_for(found.get("network", config.network), shape, method_named(config.method).mixes_little)
@@ -154,14 +168,15 @@ def has_mixed_epochs(config: Config) -> bool:
     return config.training.epochs is None or config.training.epochs > config.training.warmup
 
 
-def quick_settings(samples: int, warmup_batch: int, batch: int) -> dict[str, Any]:
+def quick_settings(samples: int, warmup_batch: int, batch: int, held: bool = False) -> dict[str, Any]:
     """Settings by key for the fewest epochs that rank labels well.
 
     Networks that have made enough plain steps, the last of them at a small learning rate, rank labels well as they are, together
     with prototypes learnt on their features; mixed epochs would take long to get ahead again. On a small set ten epochs are few
-    steps: there mixed epochs are what teaches the networks, and cost seconds. studies/LOG.md has the figures.
+    steps: there mixed epochs are what teaches the networks, and cost seconds. Where heads that have not seen the labels judge
+    them (`held`), networks only become the model, and ten plain epochs do. studies/LOG.md has the figures.
     """
-    if PLAIN * math.ceil(samples / warmup_batch) < ENOUGH:
+    if PLAIN * math.ceil(samples / warmup_batch) < ENOUGH and not held:
         # Too short for the learning rate to drop.
         lengths = {"training.warmup": WARMUP, "training.epochs": WARMUP + MIXED, "training.lr_drop": 1.0}
         return lengths | {"cleaning.prototype_warmup": 0.0}

@@ -139,6 +139,12 @@ class CleaningConfig:
     least_clean: float | None = setting(
         None, "at least this share of labels is taken as clean; none: by the estimated noise", low=0, high=1
     )
+    judge: str = setting(
+        "auto",
+        "who ranks and suggests: networks, or heads that have not seen the labels; auto: heads of vectors and a few thousand "
+        "pictures",
+        choices=("auto", "heads", "networks"),
+    )
     alpha: float = setting(0.0, "weight of the confident samples among the noisy ones", low=0, high=1000)
     dim: int = setting(128, "d, of projected features and prototypes", low=1, high=65536)
     projector_depth: int = setting(1, "layers of the projector; 1: linear", low=1, high=4)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,10 +26,8 @@ from labelsieve.methods.net import Net, scale
 from labelsieve.methods.parts.dropout import torchs_own
 from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise, noise_at_end, noise_by
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.heads import HeldOut, held_out
-from labelsieve.methods.parts.names import PROTOTYPES
+from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.methods.parts.parted import can_part, normalising, shared_by
-from labelsieve.methods.parts.scaling import compact
 from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
 from labelsieve.methods.registry import method_named
 from labelsieve.predict.model import seen_shape
@@ -42,7 +41,12 @@ class Parts:
 
     method: Method
     engine: PlainEngine
-    held: HeldOut | None = None  # of vectors: what heads that have not seen a sample say of it
+    ask: Callable[[], HeldOut | None] = lambda: None  # those who judge labels that they have not seen, in a run that has such
+
+    @cached_property
+    def held(self) -> HeldOut | None:
+        """What they say; found out when it is first asked for."""
+        return self.ask()
 
     def early_noise(self, seen: Sequence[Evidence]) -> NoiseEstimate:
         """How many labels seem wrong after the warm-up: for the rules that settings follow from, not for people."""
@@ -146,7 +150,7 @@ def parts_for(config: Config, rows: Rows) -> Parts:
     engine = engine_for(config, rows.data, views_of(rows.collection, config.views), device)
     method = method_for(config, rows.data, make_for(config, rows.collection, device), device, rows.pinned)
     engine.adopt(method)
-    return Parts(method, engine, held_for(config, rows.data))
+    return Parts(method, engine)
 
 
 def method_for(config: Config, data: NoisyData, make: Make, device: torch.device, pinned: Tensor | None = None) -> Method:
@@ -173,14 +177,6 @@ def only(make: Make, number: int) -> Make:
         return make(number, **known)
 
     return cast(Make, made)
-
-
-def held_for(config: Config, data: NoisyData) -> HeldOut | None:
-    """Heads on vectors that judge labels they have not seen; the baselines and a user's own cleaner judge by themselves."""
-    if not data.are_vectors or not method_named(config.method).heads_judge or config.cleaner not in PROTOTYPES:
-        return None
-    spaces = [compact(data.images), compact(data.images, alike=True)]
-    return held_out(spaces, data.labels, len(data.classes), config.seed)
 
 
 def views_of(found: Collection, chosen: ViewsConfig) -> Views | VectorViews:

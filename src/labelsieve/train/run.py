@@ -2,7 +2,8 @@
 
 import hashlib
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -21,6 +22,7 @@ from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
 from labelsieve.train.choice import Chosen, model_of
 from labelsieve.train.decide import Decision, settle_method
+from labelsieve.train.held import held_for
 from labelsieve.train.measure import prototype_scores
 
 
@@ -93,7 +95,8 @@ def values(rows: Rows) -> list[float]:
 
 def new_run(folder: RunFolder | None, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
     history = ScoreHistory(len(rows.data), config.output.history_mib)
-    return Run(folder, config, rows, parts_for(config, rows), history, [], [], choices=choices)
+    parts = replace(parts_for(config, rows), ask=partial(held_for, config, rows))
+    return Run(folder, config, rows, parts, history, [], [], choices=choices)
 
 
 def settle(run: Run, decision: Decision) -> None:

@@ -47,14 +47,19 @@ class HeldOut:
         """(N,) bool: all heads say the same class."""
         return (self.said == self.said[:1]).all(0)
 
+    def beside(self, probs: Tensor) -> "HeldOut":
+        """Together with another's shares (N, K), which count as much as all heads do."""
+        both = (self.probs + probs.float()) / 2
+        return HeldOut(both, torch.cat((self.said, probs.argmax(1)[None])), self.vectors)
+
     def evidence(self, labels: Tensor) -> Evidence:
         """As a network would leave it behind."""
         own = self.probs.gather(1, labels.unsqueeze(1)).squeeze(1)
         return Evidence(labels, -own.clamp_min(1e-12).log(), self.probs, self.vectors)
 
 
-def held_out(spaces: Sequence[Tensor], labels: Tensor, classes: int, seed: int = 0) -> HeldOut:
-    """All four. `spaces` are the same vectors (N, d) on different scales; the one that suits ridge best is used."""
+def held_out(spaces: Sequence[Tensor], labels: Tensor, classes: int, seed: int = 0, heads: Sequence[str] = HEADS) -> HeldOut:
+    """All four, or the first `heads`. `spaces` are the same vectors (N, d) on different scales; ridge picks one."""
     ridge = min((Ridge(space, labels, classes) for space in spaces), key=lambda fit: fit.loss)
     vectors = ridge.vectors
     # The parts are put into one sum at once: (N, K) may be large.
@@ -65,10 +70,12 @@ def held_out(spaces: Sequence[Tensor], labels: Tensor, classes: int, seed: int =
     total = total + logistic
     said.append(logistic.argmax(1))
     kept = total.argmax(1) == labels
-    for shares in (again(kept), neighbours(vectors, labels, classes, seed)):
+    further = {"again": lambda: again(kept), "neighbours": lambda: neighbours(vectors, labels, classes, seed)}
+    for name in heads[len(said) :]:
+        shares = further[name]()
         total = total + shares
         said.append(shares.argmax(1))
-    probs = (total / len(HEADS)).float()
+    probs = (total / len(said)).float()
     return HeldOut(probs, torch.stack(said), vectors)
 
 
