@@ -34,7 +34,8 @@ def main(
     seed: Annotated[int, typer.Option(help="Of weights, order, views and noise.")] = 0,
     limit: Annotated[int | None, typer.Option(help="Use a fixed subset of this size.")] = None,
     folds: Annotated[int, typer.Option(min=2, help="How many folds.")] = 5,
-    fold_epochs: Annotated[int, typer.Option(min=1, help="Epochs of plain training in each fold.")] = 10,
+    fold_epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of plain training in each fold.")] = None,
+    folds_network: Annotated[str, typer.Option(help="As for `labelsieve bench-cleanlab`.")] = "same",
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, any setting.")] = None,
 ) -> None:
     """Train the folds and keep their probabilities."""
@@ -43,7 +44,7 @@ def main(
     if not out.exists():
         options = {"data.noise": noise, "seed": seed, "data.limit": limit}
         config = resolve(data, options=options, settings=settings or ())
-        write_arrays(out, folds_of(Task(config, folds, fold_epochs)))
+        write_arrays(out, folds_of(Task(config, folds, fold_epochs, folds_network)))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ ABOVE = {
     "review": ("data", "decisions", "issues", "report", "config", "runs"),
     "terminal": ("data", "backbones", "issues", "config", "runs", "results", "train"),
     "api": (*BELOW, "backbones", "issues", "config", "runs", "results", "predict", "train", "terminal"),
-    "benchmark": (*BELOW, "issues", "report", "review", "config", "runs", "results", "predict", "train", "terminal"),
+    "benchmark": (*BELOW, "issues", "report", "review", "config", "runs", "results", "predict", "corrected", "train", "terminal"),
     "reproduce": ("engine", "methods", "issues", "report", "config", "runs", "results", "train", "benchmark"),
 }
 UPPER = (*ABOVE, "cli")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from labelsieve.benchmark import against_cleanlab
+from labelsieve.benchmark import against_cleanlab, comparators
 from labelsieve.benchmark.against_cleanlab import (
     Ranking,
     Task,
@@ -21,11 +21,13 @@ from labelsieve.benchmark.against_cleanlab import (
     last_division,
     lost,
     out_of_sample,
+    summary,
     wrong_labels,
 )
 from labelsieve.config.schema import Config
-from labelsieve.errors import ToolError
+from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.rows import rows_for
+from labelsieve.train import held
 from labelsieve.train.start import start
 from runs.tiny import arrays_file, tiny_config
 
@@ -37,17 +39,17 @@ def config(tmp_path: Path) -> Config:
 
 def test_no_fold_sees_the_rows_it_is_asked_about(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[int] = []
-    real = against_cleanlab.engine_for
+    real = held.engine_for
 
     def watched(config: Config, data, views, device):  # type: ignore[no-untyped-def]
         trained.append(len(data))
         return real(config, data, views, device)
 
-    monkeypatch.setattr(against_cleanlab, "engine_for", watched)
+    monkeypatch.setattr(held, "engine_for", watched)
     rows = rows_for(config)
     probs = out_of_sample(Task(config, folds=4, fold_epochs=1), rows)
     assert trained == [36] * 4
-    assert torch.allclose(probs.sum(1), torch.ones(48), atol=1e-5)
+    assert torch.allclose(probs.sum(1), torch.ones(48, dtype=torch.float64), atol=1e-5)
 
 
 def test_a_changed_picture_changes_what_is_said_of_it_and_of_the_other_fold_only(config: Config) -> None:
@@ -65,6 +67,8 @@ def test_both_rank_every_row(config: Config) -> None:
     for found in (by_cleanlab(Task(config, folds=2, fold_epochs=2)), by_labelsieve(Task(config))):
         assert 0 < found.average_precision <= found.best_score <= 1 and 0 <= found.recall <= 1
         assert found.seconds > 0 and found.peak_mib > 10 and found.other["samples"] == 48
+    assert found.other["auto"]["refused"]
+    assert found.other["right_after"] == found.other["right_before"] == 1 - found.other["wrong"] / 48
     assert set(by_cleanlab(Task(config, folds=2, fold_epochs=1)).other["scores"]) == set(against_cleanlab.CLEANLAB_SCORES)
 
 
@@ -104,14 +108,70 @@ def wrong(config: Config) -> np.ndarray:
 def test_lost_rows_are_named() -> None:
     def row(seed: int, ours: float) -> dict[str, object]:
         return {
+            "data": "digits",
+            "size": None,
             "noise": "sym:0.2",
             "seed": seed,
-            "cleanlab": {"best_score": 0.9},
-            "labelsieve": {"average_precision": ours},
+            "cleanlab": {"average_precision": 0.8, "best_score": 0.9},
+            "labelsieve": {"average_precision": ours, "other": {}},
         }
 
-    assert "sym:0.2 seed 1" in lost([row(0, 0.95), row(1, 0.9)])
-    assert "better in all 1 rows" in lost([row(0, 0.95)])
+    assert lost([row(0, 0.95), row(1, 0.85), row(2, 0.7)]) == (
+        "lost rows: 1 of 3 (digits sym:0.2 seed 2); to the best of cleanlab's scores, chosen with the truth: "
+        "2 of 3 (digits sym:0.2 seed 1, digits sym:0.2 seed 2)"
+    )
+    assert lost([row(0, 0.95)]).startswith("lost rows: 0 of 1;")
+
+
+def test_what_a_run_says_is_held_against_the_truth() -> None:
+    def row(low: float, high: float, yielded: int, after: float) -> dict[str, object]:
+        other = {"interval": [low, low, high], "yield": [[50, 10, 20, yielded]], "right_before": 0.8, "right_after": after}
+        ranked = {"average_precision": 0.9, "other": other}
+        return {"data": "d", "size": 9, "noise": "n", "seed": 0, "labelsieve": ranked, "cleanlab": dict.fromkeys(SCORED, 0.8)}
+
+    said = summary([row(0.1, 0.3, 15, 0.9), row(0.3, 0.4, 25, 0.7)])
+    assert said[0].endswith("leaves 0.50")
+    assert said[2].startswith("the interval held the truth in 1 of 2 rows")
+    assert said[3] == "the yield held in 1 of 2"
+    assert said[4].endswith("fewer labels were right in 1 of 2")
+
+
+SCORED = ("average_precision", "best_score")
+
+
+@pytest.mark.parametrize("name", ["cnn", "logistic"])
+def test_other_comparators_do_not_see_what_they_judge_either(name: str, config: Config, tmp_path: Path) -> None:
+    if name == "logistic":
+        labels = np.arange(60) % 3
+        vectors = np.random.default_rng(0).normal(size=(60, 4)) + labels[:, None]
+        np.savez(tmp_path / "v.npz", features=vectors, labels=labels)
+        config = tiny_config(f"embeddings:{tmp_path / 'v.npz'}", network="mlp")
+    rows = rows_for(config)
+    fold = comparators.fold_numbers(rows, 3, config.seed)
+    before = out_of_sample(Task(config, 3, 2, name), rows)
+    rows.data.labels[fold == 0] = (rows.data.labels[fold == 0] + 1) % 3
+    with pytest.MonkeyPatch.context() as patch:  # the same folds, whatever the labels are now
+        patch.setattr(comparators, "fold_numbers", lambda *asked: fold)
+        after = out_of_sample(Task(config, 3, 2, name), rows)
+    assert torch.equal(before[fold == 0], after[fold == 0]) and not torch.equal(before[fold == 1], after[fold == 1])
+    torch.testing.assert_close(before.sum(1), torch.ones(len(before), dtype=torch.float64))
+
+
+def test_a_comparator_says_what_it_takes(config: Config) -> None:
+    with pytest.raises(UsageError, match="--folds-network logistic takes vectors"):
+        out_of_sample(Task(config, 3, 2, "logistic"), rows_for(config))
+
+
+def test_the_cnn_learns_and_its_views_keep_the_pictures_values() -> None:
+    generator = torch.Generator().manual_seed(0)
+    pictures = torch.rand(40, 1, 16, 16, generator=generator)
+    pictures[::2, :, :8] += 2
+    labels = torch.arange(40) % 2
+    network = comparators.cnn(1, 16, 2)
+    comparators.fit(network, pictures, labels, 40, False, generator)
+    assert (network.eval()(pictures).argmax(1) == labels).float().mean() > 0.9
+    views = comparators.varied(pictures[:1].expand(30, -1, -1, -1), True, generator)
+    assert torch.isin(views, pictures[0]).all() and len({tuple(view.flatten().tolist()) for view in views}) > 10
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,6 +1,7 @@
 """Every noise: exact counts, where labels go, the benchmark's maps written out again, and what is refused."""
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -213,3 +214,39 @@ def test_a_wrong_spec_is_refused(spec: str, says: str) -> None:
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(UsageError, match="seed -1"):
         inject("sym:0.5", LABELS, K, -1)
+
+
+def votes_file(path: Path, counts: np.ndarray) -> str:
+    np.savez(path, counts=counts)
+    return f"votes:{path}"
+
+
+def test_votes_are_drawn_from_what_people_said_of_each_sample(tmp_path: Path) -> None:
+    """At any rate asked for, wrong labels fall where people disagreed, on what they said."""
+    labels = torch.arange(600) % 3
+    counts = np.zeros((700, 3))
+    counts[np.arange(600), labels] = 50
+    counts[:200] = 0
+    counts[np.arange(200), labels[:200]], counts[np.arange(200), (labels[:200] + 1) % 3] = 40, 10
+    spec, ids = votes_file(tmp_path / "v.npz", counts), [f"{row:05d}" for row in range(600)]
+    for rate in (0.03, 0.05, 0.1):
+        made = inject(f"{spec}:{rate}", labels, 3, 0, ids=ids)
+        assert float(made.flipped.double().mean()) == pytest.approx(rate, abs=0.03)
+        wrong = torch.nonzero(made.flipped).flatten()
+        assert (wrong < 200).double().mean() > 0.9
+        assert (made.labels[wrong[wrong < 200]] == (labels[wrong[wrong < 200]] + 1) % 3).double().mean() > 0.9
+    some = inject(f"{spec}:0.1", labels[100:200], 3, 0, ids=ids[100:200])  # of a part, its own rows
+    assert float(some.flipped.double().mean()) == pytest.approx(0.1, abs=0.1)
+
+
+def test_votes_on_other_pictures_are_refused(tmp_path: Path) -> None:
+    labels, ids = torch.arange(60) % 3, [f"{row:05d}" for row in range(60)]
+    right, other = np.eye(3)[labels] * 9, np.eye(3)[(labels + 1) % 3] * 9
+    for counts, names, words in (
+        (other, ids, "votes on other pictures"),
+        (right[:50], ids, "do not fit"),
+        (right, ["a"] * 60, "do not fit"),
+        (right[:, :2], ids, "do not fit"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            inject(votes_file(tmp_path / "v.npz", counts) + ":0.2", labels, 3, 0, ids=names)

@@ -1,6 +1,6 @@
 """labelsieve against cleanlab, with the same data, noise and network: rankings of the wrong labels, time and memory.
 
-cleanlab gets probabilities from K-fold training of one network with plain cross-entropy, labelsieve trains as it does. Each
+cleanlab gets probabilities from K folds of a network or a head (`comparators`), labelsieve trains as it does. Each
 works in a process of its own, so that peak memory is its own. True labels are looked at only after both have answered.
 """
 
@@ -23,18 +23,20 @@ import torch
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
+from labelsieve.benchmark.comparators import COMPARATORS
 from labelsieve.config.schema import Config, override
+from labelsieve.corrected.apply import automatic
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Verdict
-from labelsieve.methods.epochs import FINAL, Epoch, learn
+from labelsieve.methods.epochs import FINAL, Epoch
+from labelsieve.results.cautions import WIDE
 from labelsieve.results.label_score import remember
 from labelsieve.results.outcome import label_issues
 from labelsieve.runs.rows import Rows, rows_for
-from labelsieve.train.build import engine_for, make_for, method_for, only, parts_for, views_of
 from labelsieve.train.loop import each_epoch, early_noise
 from labelsieve.train.run import Run
-from labelsieve.train.start import settled, start
+from labelsieve.train.start import start
 
 
 def right_labels(rows: Rows) -> Tensor:
@@ -77,6 +79,9 @@ def share_among_first(score: np.ndarray, hit: np.ndarray, count: int) -> float:
     return float((hit[before].sum() + (count - before.sum()) * hit[level].mean()) / count)
 
 
+FOLD_WORDS = {"same": "the run's own network", "cnn": "a three-convolution CNN", "logistic": "logistic regression"}
+FIRST = (50, 100, 200)  # labels of the list, of which a run says how many are wrong
+
 # cleanlab's own ways to score a label; the first is its default.
 CLEANLAB_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
 
@@ -87,7 +92,8 @@ class Task:
 
     config: Config
     folds: int = 5
-    fold_epochs: int = 10
+    fold_epochs: int | None = None  # None: as many as the network for the folds usually gets
+    folds_network: str = "same"  # one of COMPARATORS
     budget: float | None = None
 
 
@@ -109,7 +115,7 @@ class Ranking:
 
 def compare(task: Task, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Both in turn; with `quick`, labelsieve may spend no more time than the K-fold training did."""
-    say(f"seed {task.config.seed}: cleanlab, {task.folds} folds of {task.fold_epochs} epochs")
+    say(f"seed {task.config.seed}: cleanlab, {task.folds} folds of {FOLD_WORDS[task.folds_network]}")
     theirs = in_child(by_cleanlab, task)
     say(f"  average precision {theirs.average_precision:.4f}, {theirs.spent:.1f} s spent; labelsieve")
     ours = in_child(by_labelsieve, replace(task, budget=theirs.spent if quick else None))
@@ -155,7 +161,7 @@ def by_cleanlab(task: Task) -> Ranking:
     rows = rows_for(task.config)
     wrong = wrong_labels(rows)
     watch = Watch(choose_device(task.config.device))
-    probs = out_of_sample(task, rows).double().numpy()
+    probs = out_of_sample(task, rows).numpy()
     labels = rows.data.labels.numpy()
     scores = {name: get_label_quality_scores(labels, probs, method=name) for name in CLEANLAB_SCORES}
     flagged = find_label_issues(labels, probs, n_jobs=1)  # its worker processes need a parent that was not spawned itself
@@ -163,53 +169,66 @@ def by_cleanlab(task: Task) -> Ranking:
 
 
 def out_of_sample(task: Task, rows: Rows) -> Tensor:
-    """Softmax (N, K) of every row by a network that has not seen it: plain cross-entropy on weak views, fold by fold."""
-    from sklearn.model_selection import StratifiedKFold
-
-    wanted = {"method": "ce", "cleaner": "gmm-agn", "training.epochs": task.fold_epochs}
-    config, _ = settled(override(task.config, wanted), rows)
-    device = parts_for(config, rows).engine.device  # sets threads and device as a run does
-    data, views, make = rows.data, views_of(rows.collection, config.views), make_for(config, rows.collection, device)
-    probs = torch.zeros(len(data), len(data.classes))
-    splits = StratifiedKFold(task.folds, shuffle=True, random_state=config.seed).split(np.zeros(len(data)), data.labels)
-    for number, (taken, held) in enumerate(splits):
-        fold = data.rows(torch.from_numpy(taken))
-        engine = engine_for(config, fold, views, device)
-        method = method_for(config, fold, only(make, number), device)
-        engine.adopt(method)
-        for _ in learn(method, engine, stop=task.fold_epochs):
-            pass
-        probs[held] = engine.predict(method.nets[0], engine.place(data.images[held])).logits.softmax(1).cpu()
-    return probs
+    """Shares (N, K), float64, of every row by what has not seen it."""
+    probs = COMPARATORS[task.folds_network](task.config, rows, task.folds, task.fold_epochs).double()
+    return probs / probs.sum(1, keepdim=True)
 
 
 def by_labelsieve(task: Task) -> Ranking:
     """labelsieve's ranking, as it stands in issues.csv; measuring on test pictures, which is no part of it, is left out."""
     config = task.config if task.budget is None else override(task.config, {"training.quick": True})
     with TemporaryDirectory() as home:
-        run = start(Path(home) / "run", config)
-        run.rows = replace(run.rows, test=None)
-        wrong = wrong_labels(run.rows)
-        watch = Watch(run.parts.engine.device)
+        rows = replace(rows_for(config), test=None)
+        wrong = wrong_labels(rows)
+        watch = Watch(choose_device(config.device))
+        run = start(Path(home) / "run", config, rows=rows)
         last = last_division(run, task.budget, watch.spent)
         noise = run.parts.noise(last, early_noise(run.metrics))
         issues = label_issues(last, run.rows.data, run.parts.method, run.history, None, noise, run.parts.held)
         place = np.empty(len(issues.order))
         place[issues.order] = np.arange(len(place))  # ties are broken as in the list the user reads
         plain = last.chance.cpu().numpy()
-        return watch.ranking({"label_score": place, "last chance": plain}, issues.is_issue, wrong, {"epochs": run.epoch})
+        found = watch.ranking({"label_score": place, "last chance": plain}, issues.is_issue, wrong, {"epochs": run.epoch})
+        return replace(found, other=found.other | told(run, wrong)) if run.done else found
+
+
+def told(run: Run, wrong: np.ndarray) -> dict[str, Any]:
+    """What a finished run says of the share and of the first labels, beside the truth, and what `apply --auto` would make of it.
+
+    A run that says it cannot know has no interval, and `--auto` is refused there.
+    """
+    found, truth = run.found, run.rows.truth
+    assert truth is not None
+    share, expected = found.share, found.expected
+    known = share.high - share.low <= WIDE
+    try:
+        corrections, refused = automatic(run.home, found), False
+    except ToolError:
+        corrections, refused = {}, True
+    classes, place = run.rows.data.classes, {name: row for row, name in enumerate(run.rows.data.ids)}
+    true = truth.labels.numpy()
+    right = sum((classes[true[place[name]]] == one.label) - int(not wrong[place[name]]) for name, one in corrections.items())
+    counts = [count for count in FIRST if count <= len(wrong)]
+    return {
+        "interval": [share.low, share.share, share.high] if known else None,
+        "yield": [[count, *expected.at(count)[1:], int(wrong[found.order[:count]].sum())] for count in counts] if known else [],
+        "auto": {"refused": refused, "corrections": len(corrections)},
+        "right_before": 1 - float(wrong.mean()),
+        "right_after": 1 - float(wrong.mean()) + right / len(wrong),
+    }
 
 
 def last_division(run: Run, budget: float | None, clock: Callable[[], float]) -> Verdict:
-    """Train to the end, or as far as fits into `budget` on the clock, and divide."""
+    """Train to the end, or as far as fits into `budget` on the clock, and divide. Who judges beside the networks comes first."""
     seen: list[Epoch] = []
+    _ = run.parts.held
     times = [clock()]
 
     def late() -> bool:
         """Would another epoch, were it as long as the longest so far, and a division go beyond the budget?"""
         times.append(clock())
         longest = max(after - before for before, after in pairwise(times))
-        return budget is not None and times[-1] - times[0] + 1.2 * longest > budget
+        return budget is not None and times[-1] + 1.2 * longest > budget
 
     for _ in each_epoch(run, stop=late, watch=lambda epoch: seen.append(epoch)):
         del seen[:-1]
@@ -258,18 +277,44 @@ class Watch:
 
 
 def means(found: list[dict[str, Any]]) -> dict[str, float]:
-    """Over seeds, of every figure that is always known."""
+    """Over rows, of every figure that is always known."""
     names = ("average_precision", "best_score", "recall", "seconds", "cpu_seconds", "peak_mib")
     return {name: sum(each[name] for each in found) / len(found) for name in names}
 
 
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """In words: how much of cleanlab's error is left, every row that is lost, how often what was said held, what --auto did."""
+    ours, theirs = ([row[tool]["average_precision"] for row in rows] for tool in ("labelsieve", "cleanlab"))
+    left = (len(rows) - sum(ours)) / max(len(rows) - sum(theirs), 1e-12)
+    said = [row["labelsieve"]["other"] for row in rows if "interval" in row["labelsieve"]["other"]]
+    known = [one for one in said if one["interval"] is not None]
+    held = [one for one in known if one["interval"][0] <= 1 - one["right_before"] <= one["interval"][2]]
+    firsts = [first for one in known for first in one["yield"]]
+    met = [first for first in firsts if first[1] <= first[3] <= first[2]]
+    worse = [one for one in said if one["right_after"] < one["right_before"]]
+    return [
+        f"of cleanlab's error (1 - average precision, its default score) labelsieve leaves {left:.2f}",
+        lost(rows),
+        f"the interval held the truth in {len(held)} of {len(known)} rows; no percentage in {len(said) - len(known)}",
+        f"the yield held in {len(met)} of {len(firsts)}",
+        f"after apply --auto fewer labels were right in {len(worse)} of {len(said)}",
+    ]
+
+
 def lost(rows: list[dict[str, Any]]) -> str:
-    """In words: the settings and seeds in which labelsieve ranks no better than cleanlab's best score."""
-    theirs = [row for row in rows if row["labelsieve"]["average_precision"] <= row["cleanlab"]["best_score"]]
-    if not theirs:
-        return f"labelsieve ranks better in all {len(rows)} rows, also than the best of cleanlab's scores"
-    named = ", ".join(f"{row['noise']} seed {row['seed']}" for row in theirs)
-    return f"labelsieve ranks no better than the best of cleanlab's scores in {len(theirs)} of {len(rows)} rows: {named}"
+    """In words: the rows in which labelsieve ranks no better than cleanlab's default score, or than the best of its scores."""
+
+    def named(score: str) -> str:
+        theirs = [row for row in rows if row["labelsieve"]["average_precision"] <= row["cleanlab"][score]]
+        return f"{len(theirs)} of {len(rows)}" + (f" ({', '.join(map(name_of, theirs))})" if theirs else "")
+
+    return (
+        f"lost rows: {named('average_precision')}; to the best of cleanlab's scores, chosen with the truth: {named('best_score')}"
+    )
+
+
+def name_of(row: dict[str, Any]) -> str:
+    return " ".join(str(row[name]) for name in ("data", "size", "noise") if row.get(name) is not None) + f" seed {row['seed']}"
 
 
 def peak_mib() -> float:

@@ -10,6 +10,7 @@ from labelsieve.config.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXI
 from labelsieve.config.schema import Config, override, value_at
 from labelsieve.data.augment.views import SHIFTED_FROM
 from labelsieve.errors import UsageError
+from labelsieve.methods.parts.names import PROTOTYPES
 from labelsieve.methods.registry import method_named
 
 TINY, SMALL, LARGE = 16, 64, 160  # sides in pixels
@@ -102,6 +103,11 @@ def heads_for(shape: Sequence[int], samples: int) -> bool:
     return len(shape) == 3 and min(shape[1:]) >= SHIFTED_FROM and samples <= FEW
 
 
+def may_be_judged_by_heads(config: Config) -> bool:
+    """The baselines and a user's own cleaner judge by themselves."""
+    return method_named(config.method).heads_judge and config.cleaner in PROTOTYPES
+
+
 def mixing_for(network: str, shape: Sequence[int], little: bool = True) -> Settings:
     """How strongly pictures are mixed and varied: little by `small` from 16 px on, otherwise as published.
 
@@ -146,13 +152,13 @@ def fitted(config: Config, shape: Sequence[int], samples: int, cuda: bool) -> tu
         )
     if config.engine.eval_batch == 0:
         found["engine.eval_batch"] = eval_batch_for(shape)
-    if config.cleaning.judge == "auto" and heads_for(shape, samples) and method_named(config.method).heads_judge:
+    if config.cleaning.judge == "auto" and heads_for(shape, samples) and may_be_judged_by_heads(config):
         found["cleaning.judge"] = "heads"
         said.append(HEADS_WORDS.format(samples=samples))
     if config.training.quick:
-        batches = [found.get(f"training.{key}", getattr(config.training, key)) for key in ("warmup_batch", "batch")]
+        warmup_batch, batch = (found.get(f"training.{key}", getattr(config.training, key)) for key in ("warmup_batch", "batch"))
         held = found.get("cleaning.judge", config.cleaning.judge) == "heads"
-        quick = quick_settings(samples, *batches, held)
+        quick = quick_settings(samples, warmup_batch, batch, held)
         found |= quick
         said.append(quick_words(quick))
     by_network = mixing_for(found.get("network", config.network), shape, method_named(config.method).mixes_little)

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from labelsieve.config.fitting import may_be_judged_by_heads
+from labelsieve.config.lengths import method_words
 from labelsieve.config.method_settings import settings_for
 from labelsieve.config.schema import VERSION, CleaningConfig, Config, check_ranges
 from labelsieve.data.noise import check_form
@@ -119,6 +121,8 @@ def validate_for(config: Config, data: NoisyData) -> None:
             f"use --set training.batch={fitting} --set training.warmup_batch={fitting} (in Python batch_size={fitting}), "
             f"or more data"
         )
+    if config.cleaning.judge == "heads" and not may_be_judged_by_heads(config):
+        raise UsageError(f'setting "cleaning.judge" is heads, and {method_words(config)} judges by itself; leave it out')
     crop = config.views.crop
     if crop is not None and not data.are_vectors and crop > min(data.shape[1:]):
         height, width = data.shape[1:]

@@ -1,8 +1,9 @@
 """Adds label noise by a spec and a seed; the result is the same on every machine.
 
 `none`, `sym:0.5` (over all classes, the own one included), `sym-other:0.5` (over the others), `asym:0.4`
-(CIFAR's maps), `pair:0.3` (k to k + 1), `confuse:0.2` (what a weak model confuses, sample by sample), `matrix:FILE` (chances
-for each class), `file:FILE` (ready labels), `cifar-n:FILE:KIND` (labels that people gave CIFAR's pictures).
+(CIFAR's maps), `pair:0.3` (k to k + 1), `confuse:0.2` (what a weak model confuses, sample by sample), `votes:FILE:0.2` (drawn
+from people's votes), `matrix:FILE` (chances for each class), `file:FILE` (ready labels), `cifar-n:FILE:KIND` (labels that people
+gave CIFAR's pictures).
 """
 
 import io
@@ -18,12 +19,13 @@ from torch import Tensor
 from labelsieve.data.confusion import confused
 from labelsieve.data.draws import Draws, IntArray
 from labelsieve.data.label_files import HUMAN_FORM, Noise, human_labels, label_hash, read_json, read_labels
-from labelsieve.data.npz import read_npy
+from labelsieve.data.npz import read_npy, read_npz
 from labelsieve.doors import Damage, read_text, reading
 from labelsieve.errors import ToolError, UsageError, suggest
 
 Matrix = NDArray[np.float64]
 LARGEST = 2**30  # bytes
+UNSEEN = 0.02  # of a vote for classes that nobody named: at high rates people's errors reach beyond those
 NOISE_STREAM = 3
 # truck to automobile, bird to airplane, deer to horse, cat and dog to each other; the rest keep theirs.
 CIFAR10_MAP = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}
@@ -39,6 +41,7 @@ class Given:
     groups: Sequence[int] | None
     name: str
     samples: Tensor | None = None
+    ids: Sequence[str] = ()  # in arrays, each sample's place in them
 
 
 def inject(
@@ -50,11 +53,13 @@ def inject(
     groups: Sequence[int] | None = None,
     name: str = "",
     samples: Tensor | None = None,
+    ids: Sequence[str] = (),
 ) -> Noise:
-    """Labels (N,) with the noise of `spec`; `asym` needs the set's `name` or `groups` (K,), `confuse` the samples (N, ...)."""
+    """Labels (N,) with the noise of `spec`; `asym` needs the set's `name` or `groups` (K,), `confuse` the samples (N, ...),
+    `votes` their ids."""
     check_form(spec)
     kind, _, argument = spec.partition(":")
-    given = Given(labels.numpy().astype(np.int64), classes, Draws(NOISE_STREAM, seed), groups, name, samples)
+    given = Given(labels.numpy().astype(np.int64), classes, Draws(NOISE_STREAM, seed), groups, name, samples, ids)
     noisy = torch.from_numpy(NOISES[kind](argument, given))
     return Noise(noisy, spec, seed, noisy != labels, label_hash(noisy))
 
@@ -113,6 +118,27 @@ def _confuse(argument: str, given: Given) -> IntArray:
     if given.samples is None:
         raise UsageError("confuse needs the pictures or vectors themselves; write sym-other:RATE where there are labels alone")
     return confused(given.samples, given.labels, given.classes, count, given.draws)
+
+
+def _votes(argument: str, given: Given) -> IntArray:
+    """One vote drawn for each sample, from counts to the power that makes as many wrong as asked for."""
+    name, _, rate = argument.rpartition(":")
+    wanted, place = _rate(rate), _file("votes", name)
+    with reading(place, "write counts (N, K): how many people gave each row of the data each class"):
+        counts = np.asarray(read_npz(place)["counts"] if place.suffix == ".npz" else read_npy(place), np.float64)
+    rows = np.array([int(one) if one.isdigit() else -1 for one in given.ids])
+    fits = counts.ndim == 2 and counts.shape[1] == given.classes and len(rows) == len(given.labels)
+    if not (fits and 0 <= rows.min() <= rows.max() < len(counts)):
+        raise UsageError(f"{place}: counts of the shape {counts.shape} do not fit these {len(given.labels):,} samples")
+    votes, here = counts[rows] + UNSEEN, np.arange(len(rows))
+    if (votes.argmax(1) == given.labels).mean() < 0.5:
+        raise UsageError(f"{place}: most people said otherwise than the labels do, so these are votes on other pictures")
+    low, high = 0.0, 3.0
+    for _ in range(40):
+        power = (low + high) / 2
+        shares = votes**power / (votes**power).sum(1, keepdims=True)
+        low, high = (power, high) if 1 - shares[here, given.labels].mean() > wanted else (low, power)
+    return (shares.cumsum(1) > given.draws.uniform(len(rows))[:, None] * shares.sum(1, keepdims=True)).argmax(1)
 
 
 def _matrix(argument: str, given: Given) -> IntArray:
@@ -218,6 +244,7 @@ NOISES: dict[str, Callable[[str, Given], IntArray]] = {
     "asym": _asym,
     "pair": _pair,
     "confuse": _confuse,
+    "votes": _votes,
     "matrix": _matrix,
     "file": _from_file,
     "cifar-n": _human,
@@ -229,6 +256,7 @@ FORMS = (
     "asym:RATE",
     "pair:RATE",
     "confuse:RATE",
+    "votes:FILE:RATE",
     "matrix:FILE",
     "file:FILE[:KEY]",
     HUMAN_FORM,

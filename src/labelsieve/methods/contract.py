@@ -199,7 +199,7 @@ class Method:
     warms_up: ClassVar[bool] = False  # `training.warmup` epochs of plain cross-entropy come first
     varies: ClassVar[bool] = False  # it trains on strong views, which `views.policy` chooses
     by_nearest: ClassVar[bool] = False  # it goes by each sample's nearest ones, so it needs some of every class
-    heads_judge: ClassVar[bool] = False  # of vectors, heads that have not seen a label judge it (`parts.heads`)
+    heads_judge: ClassVar[bool] = False  # heads that have not seen a label may judge it (`parts.heads`)
     mixes_little: ClassVar[bool] = False  # in short runs small networks learn more from pictures that are hardly mixed (PAPER.md)
 
     def __init__(self, config: Any, facts: Facts) -> None:

@@ -71,7 +71,7 @@ def _with_noise(rows: Rows, config: Config) -> Rows:
     data, found = rows.data, rows.collection
     seed = config.seed if config.data.noise_seed is None else config.data.noise_seed
     spec, classes = config.data.noise, len(data.classes)
-    made = inject(spec, data.labels, classes, seed, groups=found.groups, name=found.name, samples=data.images)
+    made = inject(spec, data.labels, classes, seed, groups=found.groups, name=found.name, samples=data.images, ids=data.ids)
     return replace(rows, data=data.relabelled(made.labels), truth=rows.truth or Truth(data.labels), noise=made)
 
 

@@ -10,14 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelsieve.config.fitting import may_be_judged_by_heads
 from labelsieve.config.schema import Config, override
 from labelsieve.engine.device import choose_device
 from labelsieve.methods.epochs import learn
 from labelsieve.methods.parts.heads import HEADS, HeldOut, folds_of, held_out
-from labelsieve.methods.parts.names import PROTOTYPES
 from labelsieve.methods.parts.patches import patch_vectors
 from labelsieve.methods.parts.scaling import compact
-from labelsieve.methods.registry import method_named
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import engine_for, make_for, method_for, only, views_of
 
@@ -39,8 +38,8 @@ def held_for(config: Config, rows: Rows) -> HeldOut | None:
 
 
 def heads_judge(config: Config, vectors: bool) -> bool:
-    """As `cleaning.judge` says; the baselines and a user's own cleaner judge by themselves."""
-    if not method_named(config.method).heads_judge or config.cleaner not in PROTOTYPES:
+    """As `cleaning.judge` says, where they may."""
+    if not may_be_judged_by_heads(config):
         return False
     return config.cleaning.judge == "heads" or (vectors and config.cleaning.judge == "auto")
 

@@ -1,7 +1,7 @@
 """What a picture's small patches say of it: vectors (N, d) without a trained network, in a few milliseconds each.
 
 For a few thousand pictures and no pretrained weights. Patches drawn from the pictures themselves, whitened, serve as filters; how
-strongly a picture answers to each, for and against, is averaged over its quarters (after Coates, Ng, Lee: An Analysis of
+strongly a picture answers to each, for and against, is averaged over nine parts of it (after Coates, Ng, Lee: An Analysis of
 Single-Layer Networks in Unsupervised Feature Learning, AISTATS 2011). Labels play no part, so heads on these vectors can leave a
 label out in closed form, where networks would be trained anew without it. LOG.md says against what the numbers were chosen.
 """
@@ -15,7 +15,7 @@ from labelsieve.methods.parts.streams import PLAN, seeded
 SIDE = 32  # pixels of the shorter side; larger pictures are shrunk to it
 SIZE = 6  # pixels a patch is wide and high
 FILTERS = 1_000  # with mirrored ones
-QUARTERS = 2  # a side
+PARTS = 3  # a side
 DRAWN = 50_000  # patches that are whitened by
 FLAT = (10 / 255**2, 0.01)  # added to a patch's variance, and to the variance along each axis, so that flat ones stay flat
 LEAST = 0.25  # an answer below it is none
@@ -74,8 +74,8 @@ class Filters:
         self.weights = torch.cat((weights.T, -(weights @ mean)[None]))  # the last row is for a column of ones
 
     def answers(self, pictures: Tensor) -> Tensor:
-        """(N, d): for each quarter, the root of the mean answer for and against each filter. The root evens out contrasts."""
-        found = torch.empty(len(pictures), QUARTERS, QUARTERS, 2, self.weights.shape[1])
+        """(N, d): for each part, the root of the mean answer for and against each filter. The root evens out contrasts."""
+        found = torch.empty(len(pictures), PARTS, PARTS, 2, self.weights.shape[1])
         for row, picture in enumerate(pictures):
             self._answer(picture, found[row])
         if self.mirror:  # a mirror image answers as the picture does, with mirrored filters, left and right exchanged
@@ -84,11 +84,11 @@ class Filters:
         return found.clamp_min(0).sqrt().flatten(1)
 
     def _answer(self, picture: Tensor, into: Tensor) -> None:
-        """Of one picture, into (2, 2, 2, F): rows and columns of quarters, for and against. So it stays in a CPU's cache."""
+        """Of one picture, into (3, 3, 2, F): rows and columns of parts, for and against. So it stays in a CPU's cache."""
         places = [side - self.size + 1 for side in picture.shape[1:]]
         patches = _even(F.unfold(picture[None], self.size)[0].T)
         answers = torch.cat((patches, patches.new_ones(len(patches), 1)), 1) @ self.weights
-        down, right = ([_span(side, number) for number in range(QUARTERS)] for side in places)
+        down, right = ([_span(side, number) for number in range(PARTS)] for side in places)
         for side, strong in enumerate((answers.clamp(min=LEAST), answers.neg_().clamp_(min=LEAST))):
             strong = strong.view(*places, -1)
             for i, rows in enumerate(down):
@@ -97,8 +97,8 @@ class Filters:
 
 
 def _span(side: int, number: int) -> slice:
-    """Halves that share the middle of an odd side."""
-    return slice(side * number // QUARTERS, -(-side * (number + 1) // QUARTERS))
+    """Of a side's places, those of one part; parts share places where the side cannot be divided."""
+    return slice(side * number // PARTS, -(-side * (number + 1) // PARTS))
 
 
 def _even(patches: Tensor) -> Tensor:
