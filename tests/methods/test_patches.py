@@ -70,10 +70,11 @@ def test_pictures_without_any_contrast_break_nothing() -> None:
     assert torch.isfinite(found).all()
 
 
-def test_heads_on_patches_find_wrong_labels() -> None:
-    pictures, labels = striped(120)
+def test_heads_on_patches_find_wrong_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patches, "FILTERS", 200)
+    pictures, labels = striped(240)
     given = labels.clone()
-    given[:12] = 1 - given[:12]
+    given[:24] = 1 - given[:24]
     held = held_out([patch_vectors(pictures, mirror=True)], given, 2, heads=("ridge", "logistic"))
-    assert held.said.shape == (2, 120)
+    assert held.said.shape == (2, 240)
     assert float((held.predicted == labels).double().mean()) > 0.95

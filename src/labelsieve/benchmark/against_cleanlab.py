@@ -30,7 +30,6 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.epochs import FINAL, Epoch
-from labelsieve.results.cautions import WIDE
 from labelsieve.results.label_score import remember
 from labelsieve.results.outcome import label_issues
 from labelsieve.runs.rows import Rows, rows_for
@@ -200,7 +199,6 @@ def told(run: Run, wrong: np.ndarray) -> dict[str, Any]:
     found, truth = run.found, run.rows.truth
     assert truth is not None
     share, expected = found.share, found.expected
-    known = share.high - share.low <= WIDE
     try:
         corrections, refused = automatic(run.home, found), False
     except ToolError:
@@ -208,10 +206,10 @@ def told(run: Run, wrong: np.ndarray) -> dict[str, Any]:
     classes, place = run.rows.data.classes, {name: row for row, name in enumerate(run.rows.data.ids)}
     true = truth.labels.numpy()
     right = sum((classes[true[place[name]]] == one.label) - int(not wrong[place[name]]) for name, one in corrections.items())
-    counts = [count for count in FIRST if count <= len(wrong)]
+    counts = [count for count in FIRST if count <= len(wrong) and share.known]
     return {
-        "interval": [share.low, share.share, share.high] if known else None,
-        "yield": [[count, *expected.at(count)[1:], int(wrong[found.order[:count]].sum())] for count in counts] if known else [],
+        "interval": [share.low, share.share, share.high] if share.known else None,
+        "yield": [[count, *expected.at(count)[1:], int(wrong[found.order[:count]].sum())] for count in counts],
         "auto": {"refused": refused, "corrections": len(corrections)},
         "right_before": 1 - float(wrong.mean()),
         "right_after": 1 - float(wrong.mean()) + right / len(wrong),

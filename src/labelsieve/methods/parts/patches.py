@@ -116,7 +116,7 @@ def _main_axes(rows: Tensor) -> Tensor:
     values, axes = torch.linalg.eigh((rows @ rows.T if wide else rows.T @ rows).double())
     kept = slice(max(len(values) - AXES, 0), None)
     values, axes = values[kept], axes[:, kept]
-    axes, values = axes[:, values > 1e-9 * values[-1]], values[values > 1e-9 * values[-1]]
+    axes, values = axes[:, values > 1e-6 * values[-1]], values[values > 1e-6 * values[-1]]
     if wide:
         axes = rows.T.double() @ (axes * values.clamp_min(1e-12).rsqrt())
     return (axes * (len(values) * len(rows) / values.sum().clamp_min(1e-12)).sqrt()).float()
