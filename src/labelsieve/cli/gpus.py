@@ -71,10 +71,9 @@ def among_others(gpus: int | None, device: str | None) -> "Iterator[Meeting | No
     if not is_rank():
         yield None
         return
-    from labelsieve.terminal.console import console, visible
+    from labelsieve.terminal.console import visible
     from labelsieve.terminal.ending import shortened
     from labelsieve.train.ranks import meeting
 
-    console.quiet = os.environ["RANK"] != "0"
     with meeting(device, lambda words: typer.echo(f"error: {shortened(visible(words))}", err=True)) as met:
         yield met

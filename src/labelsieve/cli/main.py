@@ -28,6 +28,7 @@ from labelsieve.cli import (
     review,
     train,
 )
+from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import ended_in_a_line, interruptible
 from labelsieve.version import __version__
 
@@ -96,6 +97,7 @@ def main() -> None:
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # or the processes we start would import modules from the working folder
     if "RANK" in os.environ:  # torch would tell of each connection that ends when another process does
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+        console.quiet = os.environ["RANK"] != "0"  # of several processes only one speaks
     with ended_in_a_line(lambda: DEBUG):
         app()
 

@@ -78,6 +78,8 @@ def reads_data(*names: str, settings: Any = DataSettings) -> Callable[[Callable[
             mine = {name: values.pop(name, default) for name, default in defaults.items()}
             settings = mine.pop("settings") or []
             said = Said(dict(setting(name, value) for name, value in mine.items()), settings)
+            if "://" in str(values.get("data") or ""):
+                values["data"] = copied_here(str(values["data"]), said)
             verb(*arguments, said=said, **values)
 
         signature = inspect.signature(verb)
@@ -86,6 +88,26 @@ def reads_data(*names: str, settings: Any = DataSettings) -> Callable[[Callable[
         return called
 
     return given
+
+
+def copied_here(text: str, said: Said) -> str:
+    """Data that lie elsewhere, by where their copy is on this machine; other data as they were named."""
+    from labelsieve.config.schema import Config, override
+    from labelsieve.data.pictures.options import picture_options
+    from labelsieve.data.remote import address_in, local_copy
+    from labelsieve.terminal.console import console
+    from labelsieve.terminal.looking import Looking
+
+    found = address_in(text)
+    if found is None:
+        return text
+    name, address = found
+    given = {key: value for key, value in said.options.items() if value is not None and key.startswith("pictures.")}
+    with Looking().shown() as watch:
+        copied = local_copy(address, picture_options(override(Config(), given).pictures), progress=watch.progress)
+    for line in copied.words(address):
+        console.print(line)
+    return f"{name}:{copied.path}" if name else str(copied.path)
 
 
 def setting(name: str, value: Any) -> tuple[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from labelsieve.cli.gpus import Gpus, among_others
+from labelsieve.cli.picture_options import Said, copied_here
 from labelsieve.cli.train import MethodFile, TimeLimit
 
 
@@ -33,7 +34,7 @@ def resume(
 
         run_method_file(method_file)
     seconds = parse_duration(time_limit) if time_limit else None
-    source = source_at(data) if data else None
+    source = source_at(copied_here(data, Said({}, []))) if data else None
     with among_others(gpus, device) as met:
         with interruptible(TOO_EARLY), Looking().shown() as watch:
             resumed = run_together(

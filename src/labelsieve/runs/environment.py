@@ -31,6 +31,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "frames": ("pandas",),
     "figures": ("matplotlib",),
     "review": ("fastapi", "uvicorn"),
+    "remote": ("fsspec", "s3fs"),
 }
 
 
