@@ -15,7 +15,7 @@ from labelsieve.data.pictures.copies import near_copies
 from labelsieve.data.pictures.looks import KINDS as POOR
 from labelsieve.data.pictures.looks import of_arrays, poor, thumbs
 from labelsieve.issues.rules import NEAR_COPY, OFF_TOPIC, TEST
-from labelsieve.results.map import nearest, spread, unit
+from labelsieve.results.map import main_axes, nearest, spread, unit
 
 COMPARED = 10_000  # samples, evenly spaced, to which each one's distance is measured
 AROUND, LEAST = 50, 100  # neighbours, and samples below which nothing stands out for sure
@@ -80,25 +80,37 @@ def test_name(test: Held, row: int) -> str:
 
 
 def near_vectors(data: NoisyData, test: Held | None) -> list[str]:
-    """The same of vectors, by distances far below the usual one from a sample to its nearest."""
+    """The same of vectors, by distances far below the usual one from a sample to its nearest.
+
+    Candidates are the nearest along the main axes, where no two are farther apart than they are.
+    """
     of, count = [""] * len(data), len(data)
     if not data.are_vectors or count < LEAST or data.shape[0] < DIMENSIONS:
         return of
-    rows, labels = spread(count, POOL), data.labels.numpy()
-    values = data.images.float()
-    usual = nearest(values[torch.from_numpy(rows)], np.arange(len(rows)), 1)[1]
-    reach = TINY * float(np.median(usual))
-    near, far = nearest(values, rows, min(5, len(rows) - 1))
-    for row in np.flatnonzero(far[:, 0] <= reach).tolist():
+    held = spread(0 if test is None else len(test.labels), POOL)
+    parts = [data.images] if test is None else [data.images, test.images[torch.from_numpy(held)]]
+    values = torch.cat(parts).float()
+    axes, labels = main_axes(values), data.labels.numpy()
+    near, far = _exact(values, *nearest(axes[:count], spread(count, POOL), 5))
+    reach = TINY * float(np.median(far.min(1)))
+    for row in np.flatnonzero(far.min(1) <= reach).tolist():
         others = near[row][(far[row] <= reach) & (labels[near[row]] != labels[row])]
         of[row] = data.ids[int(others[0])] if len(others) else ""
-    if test is not None and len(test.labels):
-        held = spread(len(test.labels), POOL)
-        whole = torch.cat((values, test.images[torch.from_numpy(held)].float()))
-        near, far = nearest(whole, np.arange(count, len(whole)), 1)
+    if test is not None and len(held):
+        near, far = _exact(values, *nearest(axes, np.arange(count, len(values)), 1))
         for row in np.flatnonzero(far[:count, 0] <= reach).tolist():
             of[row] = of[row] or test_name(test, int(held[near[row, 0] - count]))
     return of
+
+
+def _exact(values: Tensor, near: NDArray[np.int64], along: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The neighbours (M, k) of the first M rows with their whole distances, in place of those `along` some axes."""
+    far = np.empty_like(along)
+    for first in range(0, len(near), 1024):
+        some = torch.from_numpy(near[first : first + 1024])
+        own = values[first : first + len(some), None]
+        far[first : first + len(some)] = (values[some] - own).norm(dim=2).numpy()
+    return near, far
 
 
 def off_topic(values: Tensor, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
