@@ -330,7 +330,7 @@ def test_every_setting_says_what_it_is() -> None:
     said = {key: rule.meaning for key, rule in rules_by_key().items()}
     assert list(said) == list(dotted_keys())
     assert not [key for key, words in said.items() if len(words) < 10]
-    assert said["training.lr_drop"] == "where the learning rate drops, as a share of all epochs"
+    assert said["training.lr_drop"] == "When the learning rate drops, as a share of all epochs"
 
 
 def test_the_choices_of_a_setting_are_those_of_the_code_that_reads_it() -> None:

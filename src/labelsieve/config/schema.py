@@ -24,16 +24,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DataConfig:
-    source: str = setting("digits", "as on the command line: cifar10:PATH, arrays:FILE.npz, ...")
-    limit: int | None = setting(None, "train on a fixed, class-stratified subset of this size", low=2)
-    test_limit: int | None = setting(None, "measure accuracy on such a subset of the test pictures", low=2)
-    noise: str = setting("none", "wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...")
-    noise_seed: int | None = setting(None, "seed of that noise; none: the run's seed", low=0, high=2**63 - 1)
-    trusted: str | None = setting(None, "a file of ids whose labels are surely right: always taken as clean")
-    decisions: str | None = setting(None, "a reviewed run; in a run folder: its round.json, with what people decided before it")
+    source: str = setting("digits", "What to train on, as on the command line: cifar10:PATH, arrays:FILE.npz, ...")
+    limit: int | None = setting(None, "Train on a fixed subset of this size, with all classes in it", low=2)
+    test_limit: int | None = setting(None, "Measure accuracy on such a subset of the test pictures", low=2)
+    noise: str = setting("none", "Wrong labels to make on purpose: sym:0.5, asym:0.4, pair:0.3, file:FILE, ...")
+    noise_seed: int | None = setting(None, "Seed of that noise; none: the run's seed", low=0, high=2**63 - 1)
+    trusted: str | None = setting(None, "A file of ids whose labels you are sure of: always taken as clean")
+    decisions: str | None = setting(None, "A reviewed run; in a run folder, its round.json with what people decided before it")
     on_conflict: str = setting(
         "refuse",
-        "where reviewers disagree: refuse, latest (the later one counts) or undecided",
+        "If reviewers disagree: refuse, latest (the later one counts) or undecided",
         choices=("refuse", "latest", "undecided"),
     )
 
@@ -41,117 +41,129 @@ class DataConfig:
 @dataclass(frozen=True)
 class TrainingConfig:
     epochs: int | None = setting(
-        60, "in all, the warm-up included; none: by the noise estimated after the warm-up", low=1, high=1e6
+        60, "Number of epochs, warm-up included; none: by the noise estimated after the warm-up", low=1, high=1e6
     )
-    quick: bool = setting(False, "only rank labels: lengths by the number of samples, in place of those said here")
-    warmup: int = setting(8, "epochs of plain cross-entropy before the first division", low=0, high=1e6)
+    quick: bool = setting(False, "Only rank labels: lengths follow from the number of samples, not from the settings here")
+    warmup: int = setting(8, "Epochs of plain cross-entropy before labels are first divided", low=0, high=1e6)
     guess_passes: int = setting(
-        1, "to guess from a step's weak views; 1: all together, 2: labelled apart, 4: each view (as published)", choices=(1, 2, 4)
+        1,
+        "Forward passes to guess from a step's weak views; 1: all together, 2: labelled apart, 4: each view (as published)",
+        choices=(1, 2, 4),
     )
     norm_devices: int = setting(
-        1, "BatchNorm as with DataParallel on so many GPUs: each normalises its part, the first is remembered", low=1, high=64
+        1, "BatchNorm as with DataParallel on this many GPUs: each normalises its part, the first is remembered", low=1, high=64
     )
-    entropy_penalty: bool = setting(False, "negative entropy in the warm-up, for asymmetric noise")
+    entropy_penalty: bool = setting(False, "Negative entropy in the warm-up, for asymmetric noise")
     batch: int = setting(
         128,
-        "labelled samples per step, and as many unlabelled ones; 0: by the pictures' size and number",
+        "Labelled samples per step, and as many unlabelled ones; 0: by the pictures' size and number",
         low=2,
         high=1e6,
         zero_is_open=True,
     )
     warmup_batch: int = setting(
-        128, "samples per step of the warm-up; 0: by the pictures' size and number", low=2, high=1e6, zero_is_open=True
+        128, "Samples per step of the warm-up; 0: by the pictures' size and number", low=2, high=1e6, zero_is_open=True
     )
     lr: float = setting(
         0.02,
-        "learning rate of the networks, until it drops; 0: vectors find it, and how long the warm-up is, in a trial",
+        "Learning rate of the networks until it drops; 0: a trial on your vectors finds it and the length of the warm-up",
         low=1e-09,
         high=1000,
         zero_is_open=True,
     )
     schedule: str = setting(
         "step",
-        "how the learning rate falls: step (at lr_drop) or cosine (to lr / lr_drop_factor at the end)",
+        "How the learning rate falls: step (at lr_drop) or cosine (to lr / lr_drop_factor at the end)",
         choices=("step", "cosine"),
     )
-    lr_drop: float = setting(0.5, "where the learning rate drops, as a share of all epochs", low=0, high=1)
-    lr_drop_factor: float = setting(10.0, "what the learning rate is divided by there", low=1, high=1e9)
-    momentum: float = setting(0.9, "of SGD, for networks and prototypes", low=0, high=0.9999)
-    weight_decay: float = setting(5e-4, "of SGD, for networks and prototypes", low=0, high=1)
+    lr_drop: float = setting(0.5, "When the learning rate drops, as a share of all epochs", low=0, high=1)
+    lr_drop_factor: float = setting(10.0, "What the learning rate is divided by then", low=1, high=1e9)
+    momentum: float = setting(0.9, "Momentum of SGD, for networks and prototypes", low=0, high=0.9999)
+    weight_decay: float = setting(5e-4, "Weight decay of SGD, for networks and prototypes", low=0, high=1)
     lambda_u: float | None = setting(
-        None, "weight of the unlabelled loss, which decides most; none: by the noise estimated after warm-up", low=0, high=1e6
+        None, "Weight of the unlabelled loss, which matters most; none: by the noise estimated after the warm-up", low=0, high=1e6
     )
     mixed: bool | None = setting(
-        None, "mixed epochs after the warm-up; false: plain ones to the end; none: by the estimated noise"
+        None, "Mixed epochs after the warm-up; false: plain ones to the end; none: by the estimated noise"
     )
-    ramp_epochs: int = setting(16, "epochs after the warm-up in which lambda_u grows from 0 to its full weight", low=0, high=1e6)
-    temperature: float = setting(0.5, "targets are sharpened as p^(1/temperature)", low=0.001, high=10)
+    ramp_epochs: int = setting(16, "Epochs after the warm-up in which lambda_u grows from 0 to its full weight", low=0, high=1e6)
+    temperature: float = setting(0.5, "Guessed labels are sharpened as p^(1/temperature)", low=0.001, high=10)
     beta: float | None = setting(
-        4.0, "mixing shares are drawn from Beta(beta, beta); none: by network and size", low=0.05, high=1000
+        4.0, "Mixing shares are drawn from Beta(beta, beta); none: by network and size", low=0.05, high=1000
     )
     prior: str = setting(
         "uniform",
-        "what the penalty pulls towards: uniform, given (labels' frequencies) or file:FILE",
+        "How common classes are expected to be: uniform, given (as in the labels) or file:FILE",
         choices=("uniform", "given", "file:FILE"),
     )
-    prior_weight: float = setting(1.0, "of the penalty that pulls predictions towards the prior", low=0, high=1e6)
-    train_unlabelled: bool = setting(True, "false: only the labelled half is trained on, as on the web sets")
+    prior_weight: float = setting(1.0, "Weight of the penalty that pulls predictions towards the prior", low=0, high=1e6)
+    train_unlabelled: bool = setting(
+        True, "Train on unlabelled samples, too; false: on the labelled half only, as on the web sets"
+    )
     epoch_batches: int = setting(
         0,
-        "each network draws so many batches of rows an epoch, divides and trains on them; 0: all rows",
+        "Batches that each network draws, divides and trains on per epoch; 0: all rows",
         low=1,
         high=1e7,
         zero_is_open=True,
     )
     epoch_draw: str = setting(
-        "balanced", "how they are drawn: balanced (as many of each class as there are) or random", choices=("balanced", "random")
+        "balanced", "How they are drawn: balanced (as many of each class as there are) or random", choices=("balanced", "random")
     )
 
 
 @dataclass(frozen=True)
 class CleaningConfig:
-    mixture_threshold: float | None = setting(None, "strictly above: clean by loss; none: by the estimated noise", low=0, high=1)
+    mixture_threshold: float | None = setting(
+        None, "A label is clean by loss above this chance; none: by the estimated noise", low=0, high=1
+    )
     mixture_memory: int | None = setting(
-        None, "the mixture sees the mean of this many last losses; none: by the estimated noise", low=1, high=100
+        None, "The mixture sees the mean of this many last losses; none: by the estimated noise", low=1, high=100
     )
     mixture_range: str = setting(
-        "all", "losses are scaled to 0..1 over all labels (all; ruling 7) or within each class (class)", choices=("all", "class")
+        "all",
+        "Losses are scaled to 0..1 over all labels (all; PAPER.md, ruling 7) or within each class (class)",
+        choices=("all", "class"),
     )
-    tau: float = setting(0.5, "strictly above: clean by prototype", low=0, high=1)
+    tau: float = setting(0.5, "A label is clean by prototype above this chance", low=0, high=1)
     prototype_prior: float = setting(
-        0.5, "share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds", low=0.001, high=0.999
+        0.5, "Share of right labels expected beforehand; 0.5: the score as it is, a chance at even odds", low=0.001, high=0.999
     )
     prototype_memory: int | None = setting(
-        None, "prototypes judge by the mean of this many last scores; none: 5 if they warm up so long, else 1", low=1, high=100
+        None, "Prototypes judge by the mean of this many last scores; none: 5 if they warm up that long, else 1", low=1, high=100
     )
-    prototype_warmup: float = setting(0.05, "e, as a share of all epochs, counted from the end of the warm-up", low=0, high=1)
+    prototype_warmup: float = setting(
+        0.05, "Warm-up of the prototypes after the networks' own, as a share of all epochs (e in the paper)", low=0, high=1
+    )
     prototype_teacher: str = setting(
-        "peer", "whose mixture teaches a network's prototypes: peer (ruling 1) or own", choices=("peer", "own")
+        "peer", "Whose mixture teaches a network's prototypes: peer (PAPER.md, ruling 1) or own", choices=("peer", "own")
     )
     judge_first: bool = setting(
-        False, "prototypes judge before they learn, as in Algorithm 1; false: after, as in section 4.1 (ruling 1)"
+        False, "Prototypes judge before they learn, as in Algorithm 1; false: after, as in section 4.1 (PAPER.md, ruling 1)"
     )
     prototype_views: str = setting(
         "plain",
-        "pictures whose features prototypes learn from: plain (ruling 3) or weak, a weak view of each",
+        "Pictures whose features prototypes learn from: plain (PAPER.md, ruling 3) or weak, a weak view of each",
         choices=("plain", "weak"),
     )
     least_clean: float | None = setting(
-        None, "at least this share of labels is taken as clean; none: by the estimated noise", low=0, high=1
+        None, "At least this share of labels is taken as clean; none: by the estimated noise", low=0, high=1
     )
     judge: str = setting(
         "auto",
-        "who ranks and suggests: networks, or heads that have not seen the labels; auto: heads of vectors and a few thousand "
+        "Who ranks and suggests: networks, or heads that have not seen the labels; auto: heads of vectors and a few thousand "
         "pictures",
         choices=("auto", "heads", "networks"),
     )
-    alpha: float = setting(0.0, "weight of the confident samples among the noisy ones", low=0, high=1000)
-    dim: int = setting(128, "d, of projected features and prototypes", low=1, high=65536)
-    projector_depth: int = setting(1, "layers of the projector; 1: linear", low=1, high=4)
-    cosine: float = setting(0.0, "0: plain products (ruling 2); otherwise cosine scores at this scale", low=0, high=1000)
-    passes: int = setting(1, "passes of stage 1 over the training set per epoch", low=1, high=1000)
+    alpha: float = setting(0.0, "Weight of the confident samples among the noisy ones", low=0, high=1000)
+    dim: int = setting(128, "Dimensions of projected features and prototypes (d in the paper)", low=1, high=65536)
+    projector_depth: int = setting(1, "Layers of the projector; 1: linear", low=1, high=4)
+    cosine: float = setting(
+        0.0, "0: plain products (PAPER.md, ruling 2); otherwise cosine scores at this scale", low=0, high=1000
+    )
+    passes: int = setting(1, "Passes of stage 1 over the training set per epoch", low=1, high=1000)
     prototype_lr: float | None = setting(
-        None, "learning rate of projector and prototypes; none: the networks'", low=1e-09, high=1000
+        None, "Learning rate of projector and prototypes; none: the networks'", low=1e-09, high=1000
     )
 
 
@@ -162,23 +174,23 @@ class FeaturesConfig:
         "frozen: two small heads learn from a pretrained network's features; none: networks learn from the pixels",
         choices=("none", "frozen"),
     )
-    backbone: str | None = setting(None, "that network, by timm's name")
+    backbone: str | None = setting(None, "That pretrained network, by timm's name")
     weights: str | None = setting(
-        None, "a file with its weights; none: timm's own, downloaded unless they are here. Runs keep a copy"
+        None, "A file with its weights; none: timm's own, downloaded unless they are here. Runs keep a copy"
     )
-    sha256: str | None = setting(None, "of these weights, found out when the run begins")
-    offline: bool = setting(False, "download nothing")
+    sha256: str | None = setting(None, "SHA-256 of these weights, found out when the run starts")
+    offline: bool = setting(False, "Download nothing")
 
 
 @dataclass(frozen=True)
 class ViewsConfig:
     policy: str = setting(
         "auto",
-        "strong views: auto (AutoAugment, or upright if not to be mirrored), none (weak), by-network (either)",
+        "Strong views: auto (AutoAugment, or upright if not mirrored), none (weak), by-network (either)",
         choices=("auto", "none", "autoaugment-cifar10", "autoaugment-imagenet", "upright", "by-network"),
     )
     crop: int | None = setting(
-        None, "the side that networks see, cut at random from larger pictures; none: the whole picture", low=4, high=1024
+        None, "The side that networks see, cut at random from larger pictures; none: the whole picture", low=4, high=1024
     )
 
 
@@ -191,55 +203,55 @@ class EngineConfig:
         high=1024,
     )
     eval_batch: int = setting(
-        512, "samples that are looked at together; 0: by the pictures' size", low=1, high=1e6, zero_is_open=True
+        512, "Samples that are looked at together; 0: by the pictures' size", low=1, high=1e6, zero_is_open=True
     )
     pictures: str = setting(
         "auto",
-        "where pictures are kept: device, host (sent as needed), auto: on the device if it has twice the room",
+        "Where pictures are kept: device, host (sent as needed), auto: on the device if it has twice the room",
         choices=("auto", "device", "host"),
     )
     precision: str = setting(
         "auto", "float32, tf32 or bf16 (weights stay float32); auto: bf16 on CUDA", choices=("auto", "float32", "tf32", "bf16")
     )
     compile: bool | None = setting(
-        None, "compile the networks and the steps of stage 1; none: on CUDA, where triton and a C compiler are"
+        None, "Compile the networks and the steps of stage 1; none: on CUDA, with triton and a C compiler"
     )
-    capture: bool | None = setting(None, "run steps as CUDA graphs; none: on CUDA")
+    capture: bool | None = setting(None, "Run steps as CUDA graphs; none: on CUDA")
     batchnorm: str = setting(
         "whole",
-        "what several processes normalise by: whole, the step's whole batch; rank, each its own part, which is faster",
+        "What several processes normalise by: whole, the step's whole batch; rank, each its own part, which is faster",
         choices=("whole", "rank"),
     )
-    deterministic: bool = setting(False, "kernels that repeat bit for bit, where torch has them; a CPU run does so anyway")
+    deterministic: bool = setting(False, "Use kernels that repeat bit for bit, where torch has them; a CPU run does so anyway")
 
 
 @dataclass(frozen=True)
 class OutputConfig:
     model: str = setting(
         "last",
-        "which epoch's networks are kept as the model: last, or best-val (best on validation pictures)",
+        "Which epoch's networks become the model: last, or best-val (best on validation pictures)",
         choices=("last", "best-val"),
     )
     checkpoint_seconds: float = setting(
-        20.0, "between checkpoints: at most this much work is lost if the run is killed", low=0, high=1e9
+        20.0, "Seconds between checkpoints: at most this much work is lost if the run is killed", low=0, high=1e9
     )
     slim_checkpoint: bool = setting(
-        False, "at a stop, also one in small files for copying, without momentum and in half precision"
+        False, "At a stop, also write a checkpoint in small files for copying: no momentum, half precision"
     )
-    history_mib: int = setting(64, "memory for the history of scores, at most", low=0, high=1e6)
+    history_mib: int = setting(64, "MiB of memory for the history of scores, at most", low=0, high=1e6)
 
 
 @dataclass(frozen=True)
 class Config:
-    version: int = setting(VERSION, "format of this file; leave it as it is")
-    method: str = setting("cpc", "one of those that `labelsieve methods` lists, or one of your own")
-    cleaner: str = setting("cpc-awr", "gmm-agn, gmm-awr, cpc-agn, cpc-awr, contrastive, or one that was registered")
+    version: int = setting(VERSION, "Format of this file; leave it as it is")
+    method: str = setting("cpc", "One of the methods that `labelsieve methods` lists, or your own")
+    cleaner: str = setting("cpc-awr", "gmm-agn, gmm-awr, cpc-agn, cpc-awr, contrastive, or one you registered")
     network: str = setting(
-        "small", "as for --network; auto: by the pictures' size, their number and the device when the run begins"
+        "small", "As for --network; auto: by the pictures' size, their number and the device when the run starts"
     )
-    pretrained: str | None = setting(None, "weights to start from: a file, or zoo for those of timm:NAME")
+    pretrained: str | None = setting(None, "Weights to start from: a file, or zoo for those of timm:NAME")
     own: Mapping[str, Any] = field(default_factory=dict)  # the method's own settings, a section that bears its name
-    seed: int = setting(0, "random seed: weights, order, views and noise", low=0, high=2**63 - 1)
+    seed: int = setting(0, "Random seed: weights, order, views and noise", low=0, high=2**63 - 1)
     device: str = setting("auto", "auto, cpu, cuda or cuda:N")
     data: DataConfig = field(default_factory=DataConfig)
     pictures: PictureSettings = field(default_factory=PictureSettings)
