@@ -15,8 +15,7 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.exports import export
 from labelsieve.exports.export import export_run
 from labelsieve.predict.model import load_model
-from labelsieve.predict.new_samples import find_samples
-from labelsieve.predict.predict import predictions
+from labelsieve.predict.predict import find_samples, predictions
 from labelsieve.runs.folder import RunFolder
 from runs.file_limit import files_at_most
 from runs.tiny import pictures

@@ -12,9 +12,8 @@ import pytest
 from labelsieve.config.schema import dotted_keys, override
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce import drawings
-from labelsieve.reproduce.curves import OF_A_RUN, auc_lines, training_panels
+from labelsieve.reproduce.curves import OF_A_RUN, auc_lines, densities, training_panels
 from labelsieve.reproduce.figure_files import Group, draw_all, folders_in, groups_of
-from labelsieve.reproduce.losses import densities
 from labelsieve.results.early import read_early_losses
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import pictures, tiny_config, whole

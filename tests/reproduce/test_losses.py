@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelsieve.reproduce.losses import class_tests, densities, share_that_differs
+from labelsieve.reproduce.curves import class_tests, densities, share_that_differs
 from labelsieve.results.early import EarlyLosses
 
 

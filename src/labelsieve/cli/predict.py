@@ -11,8 +11,7 @@ import typer
 from labelsieve.cli.picture_options import Said, reads_data
 
 if TYPE_CHECKING:
-    from labelsieve.predict.new_samples import NewSamples
-    from labelsieve.predict.predict import Lines, Predicted
+    from labelsieve.predict.predict import Lines, NewSamples, Predicted
 
 SOME_UNREAD = 3  # exit code: all that can be read was answered, and a file that was asked for by name is not among it
 
@@ -48,8 +47,7 @@ def predict(
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
     from labelsieve.predict.model import load_model
-    from labelsieve.predict.new_samples import find_samples
-    from labelsieve.predict.predict import FORMATS, predictions
+    from labelsieve.predict.predict import FORMATS, find_samples, predictions
     from labelsieve.runs.atomic import clear_up
     from labelsieve.runs.folder import RunFolder
 

@@ -81,7 +81,7 @@ def reproduce(
     if speed and not budget and not dry_run:
         raise UsageError("--speed is what --budget and --dry-run plan with; give one of them, or leave it out")
     if what == "figures":
-        from labelsieve.cli.drawing import draw
+        from labelsieve.cli.sweeping import draw
 
         draw([Path(run) for run in runs or [out]], out if runs and out != Path("runs/reproduce") else None)
         return

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.errors import ToolError
-from labelsieve.reproduce.curves import PLAIN, Line
-from labelsieve.reproduce.losses import Density
+from labelsieve.reproduce.curves import PLAIN, Density, Line
 from labelsieve.runs import atomic
 
 Looks = dict[tuple[str, str], tuple[str, Any]]  # (cleaner, settings) -> colour and dashes

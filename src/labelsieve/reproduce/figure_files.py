@@ -9,8 +9,17 @@ from labelsieve.config.schema import DataConfig
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.delimited import as_csv
 from labelsieve.reproduce import drawings
-from labelsieve.reproduce.curves import Line, agreement_lines, auc_lines, training_panels
-from labelsieve.reproduce.losses import KINDS, Tested, class_tests, densities, share_that_differs
+from labelsieve.reproduce.curves import (
+    KINDS,
+    Line,
+    Tested,
+    agreement_lines,
+    auc_lines,
+    class_tests,
+    densities,
+    share_that_differs,
+    training_panels,
+)
 from labelsieve.results.early import read_early_losses
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Record, read_record
