@@ -18,12 +18,12 @@ from rich.table import Table
 from labelsieve.benchmark.against_cleanlab import share_among_first
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.delimited import as_csv
 from labelsieve.methods.parts.diagnostics import auc
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import check_new, console
 from labelsieve.terminal.ending import as_command
+from labelsieve.texts import as_csv
 from studies.known import known_losses
 from studies.ranking import count_of, head
 

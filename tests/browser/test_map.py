@@ -10,7 +10,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 
 from browser.page import ESCAPE, Page
 from browser.server import Server
-from labelsieve.issues.delimited import as_csv
+from labelsieve.texts import as_csv
 
 OPEN = "return document.getElementById('map').open"
 INK = """

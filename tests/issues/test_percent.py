@@ -3,8 +3,8 @@
 import pytest
 
 from labelsieve.issues.estimate import Share, in_words
-from labelsieve.issues.percent import ends, rounded
 from labelsieve.report.markup import percent
+from labelsieve.texts import ends, rounded
 
 
 @pytest.mark.parametrize(

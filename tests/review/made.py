@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from labelsieve.config.schema import Config, DataConfig, to_yaml
-from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.reading import read_issues, write_parquet
 from labelsieve.issues.table import COLUMNS
+from labelsieve.texts import as_csv
 
 CLASSES = ("cat", "dog", "<b>cow</b>", "hen & egg", "ox")
 

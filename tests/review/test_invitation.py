@@ -62,7 +62,7 @@ def test_the_browser_is_not_called_with_the_token(run: Path, monkeypatch: pytest
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
     monkeypatch.setattr(serving, "serve", lambda *given: given[-1]())  # ready
-    monkeypatch.setattr("labelsieve.review.token.run_token", lambda path: TOKEN)
+    monkeypatch.setattr("labelsieve.review.invitation.run_token", lambda path: TOKEN)
     monkeypatch.setattr(sys, "argv", ["labelsieve", "review", str(run), "--port", "0"])
     with pytest.raises(SystemExit):
         main()

@@ -25,10 +25,9 @@ def review(
 
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ToolError('review needs the packages fastapi and uvicorn; get them with: pip install "labelsieve[review]"')
-    from labelsieve.review.invitation import Invitation
+    from labelsieve.review.invitation import Invitation, run_token
     from labelsieve.review.opening import open_review
     from labelsieve.review.serving import address, is_loopback, listen, serve
-    from labelsieve.review.token import run_token
 
     opened = open_review(run, source_of(data))
     token, listener = run_token(run), listen(host, port)

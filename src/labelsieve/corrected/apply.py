@@ -19,7 +19,6 @@ from labelsieve.decisions.decision import Decision as Reviewed
 from labelsieve.decisions.incoming import is_dropped
 from labelsieve.decisions.log import NAME
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Decision, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
 from labelsieve.results.cautions import cautions
@@ -28,6 +27,7 @@ from labelsieve.runs.checks import lies_inside
 from labelsieve.runs.findings import Findings, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import Carried, Round, decisions_in, round_of
+from labelsieve.texts import as_csv
 
 HARDLINK = "hardlink"
 # Measured (RESULTS.md): where the estimate promised so much, 77 % or more were right and no set ended with fewer right labels.

@@ -22,11 +22,10 @@ from labelsieve.data.pictures.recognise import Layout, list_pictures
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.sources import open_source
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.delimited import as_csv
 from labelsieve.issues.policy import Verdict
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings
-from labelsieve.texts import quoted
+from labelsieve.texts import as_csv, quoted
 
 CHANGES = "changes.csv"
 TREES = ("class folders", "split folders", "imagefolder")

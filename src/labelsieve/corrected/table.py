@@ -15,6 +15,7 @@ from labelsieve.data.pictures.manifest import ids_of, picture_paths
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.paths import as_files_are_named
 from labelsieve.data.pictures.tables import DELIMITED, delimited, open_table, read_cells, records_of, text_of
+from labelsieve.texts import csv_line
 
 
 @dataclass(frozen=True)
@@ -101,22 +102,13 @@ def _write_delimited(source: Path, target: Path, encoding: str | None, change: T
         rows = [row for row in csv.reader(stream, delimiter=table.mark) if row]
     end = "\r\n" if b"\r\n" in source.read_bytes()[:4096] else "\n"
     with target.open("w", encoding=coding, newline="") as out:
-        out.write(_line(rows[0], table.mark, end))
+        out.write(csv_line(rows[0], table.mark, end))
         for place, (row, label) in enumerate(zip(change.rows, change.labels)):
             fields = [*rows[row + 1], *[""] * (len(table.columns) - len(rows[row + 1]))]
             fields[at] = "" if label is None else str(label)
             if path_at is not None and change.paths is not None:
                 fields[path_at] = change.paths[place]
-            out.write(_line(fields, table.mark, end))
-
-
-def _line(fields: Sequence[str], mark: str, end: str) -> str:
-    """A lone carriage return is quoted too, which the csv module leaves bare."""
-    quoted = [
-        '"' + field.replace('"', '""') + '"' if any(sign in field for sign in (mark, '"', "\r", "\n")) else field
-        for field in fields
-    ]
-    return mark.join(quoted) + end
+            out.write(csv_line(fields, table.mark, end))
 
 
 def _write_lines(source: Path, target: Path, encoding: str | None, change: TableChange) -> None:

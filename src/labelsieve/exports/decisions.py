@@ -16,12 +16,11 @@ from labelsieve.doors import read_json, reading
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.exports.album import Album
 from labelsieve.exports.label_files import choice
-from labelsieve.issues.delimited import as_csv
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import round_of
-from labelsieve.texts import inert
+from labelsieve.texts import as_csv, inert
 
 LARGEST = 2**30  # bytes
 TEXTS = ("action", "who", "when", "key")  # of a decision that went out; its label may be null

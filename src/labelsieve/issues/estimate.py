@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelsieve.issues.percent import ends, rounded
+from labelsieve.texts import ends, rounded
 
 HOW = {
     "heads": "Estimated by heads on the features that have not seen the labels they judge",

@@ -17,7 +17,7 @@ import numpy as np
 from labelsieve.decisions.decision import LABELLING as SETTLED
 from labelsieve.decisions.decision import UNSURE
 from labelsieve.issues import rules
-from labelsieve.issues.delimited import csv_lines
+from labelsieve.texts import csv_lines
 
 # Column -> type, in the order of the file. Empty cells are numbers that are not known.
 COLUMNS: dict[str, type] = {

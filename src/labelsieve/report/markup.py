@@ -7,7 +7,7 @@ import html
 import math
 import unicodedata
 
-from labelsieve.issues.percent import rounded
+from labelsieve.texts import rounded
 
 MISSING = "–"
 WIDE = "mwMW@%→…<>&_+=~#жмфшщыюЖМФШЩЫЮ"

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from labelsieve.issues.estimate import BY_THE_RUN, HOW, MEASURED, RIGHT, UNKNOWN_WORDS, VAGUE, Share, Yield, sentence
-from labelsieve.issues.percent import ends
 from labelsieve.issues.rules import SAMPLE_ISSUES, unlisted_words
 from labelsieve.report.canvas import NARROW, WIDE
 from labelsieve.report.crowded_map import MOST as MOST_MAPPED
@@ -17,6 +16,7 @@ from labelsieve.report.line_chart import Band, Curve, line_chart
 from labelsieve.report.markup import element, escape, percent
 from labelsieve.report.page import Section, commands, facts, figure, gallery, odd_gallery, page, paragraph, scrolled, steps, table
 from labelsieve.report.run_facts import RunReport
+from labelsieve.texts import ends
 
 MILESTONES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 MEANING = {

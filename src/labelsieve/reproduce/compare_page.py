@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from labelsieve.issues.delimited import as_csv
 from labelsieve.report.line_chart import Curve, line_chart
 from labelsieve.report.page import Section, figure, page, paragraph, table
 from labelsieve.reproduce.compare import Compared, differing_settings
 from labelsieve.results.tail import opinion, rankings
+from labelsieve.texts import as_csv
 
 HEADER = ("run", "epochs", "last", "mean of last 10", "best", "95 % interval", "against the first", "AUC")
 BESIDE = 4  # runs whose settings fit beside each other

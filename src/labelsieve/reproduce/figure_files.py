@@ -7,7 +7,6 @@ from pathlib import Path
 from labelsieve.config.lengths import divides
 from labelsieve.config.schema import DataConfig
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.delimited import as_csv
 from labelsieve.reproduce import drawings
 from labelsieve.reproduce.curves import (
     KINDS,
@@ -24,6 +23,7 @@ from labelsieve.results.early import read_early_losses
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
+from labelsieve.texts import as_csv
 
 PAPER = {"cifar10": 450, "cifar100": 450, "clothing1m": 80, "webvision": 100, "fashion-mnist": 20}  # epochs (the last: ours)
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from labelsieve.issues.delimited import as_csv
 from labelsieve.report.page import Section, commands, page, paragraph, table
 from labelsieve.reproduce.cells import Table
 from labelsieve.reproduce.results import CellResult, Spread
 from labelsieve.results.tail import fewer
 from labelsieve.runs import atomic
+from labelsieve.texts import as_csv
 
 HEADER = ("method", "data", "paper", "best", "difference", "last", "mean of last 10", "seeds", "epochs", "minutes", "mark")
 SPREADS = ("last", "mean_last_10", "best")

@@ -6,13 +6,13 @@ from typing import Any
 
 from labelsieve.config.lengths import method_words
 from labelsieve.issues.estimate import HOW, MEASURED, RIGHT, Share, in_words
-from labelsieve.issues.percent import rounded
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.results.cautions import cautions
 from labelsieve.results.tail import opinion, rankings
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, Record
 from labelsieve.runs.folder import RunFolder
+from labelsieve.texts import rounded
 
 MOST_CLASSES = 50
 MEASURES = {

@@ -21,8 +21,7 @@ from labelsieve.methods.parts.cleaners import Judge
 from labelsieve.methods.parts.estimate import NoiseEstimate
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.heads import HeldOut, label_share
-from labelsieve.results.history import ScoreHistory
-from labelsieve.results.label_score import label_score
+from labelsieve.results.history import ScoreHistory, label_score
 from labelsieve.runs import atomic
 from labelsieve.runs.features import backbone_of, is_frozen
 from labelsieve.runs.findings import Findings

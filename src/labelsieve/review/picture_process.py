@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -20,9 +21,24 @@ from labelsieve.config.moved import to_show
 from labelsieve.config.schema import Config, from_yaml, to_yaml
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import TEST
-from labelsieve.review.encoding import CHANGED, encode
+from labelsieve.report.pictures import TINY
 
+CHANGED = "the data have changed since the run, so no pictures are shown"
 Encoded = Callable[[str, int], tuple[bytes, str]]
+DIED = "the process that reads the pictures has ended; start the review again"
+PATIENCE = 300.0  # seconds until the data must be open
+
+
+def encode(picture: Image.Image, at_most: int) -> tuple[bytes, str]:
+    """(bytes, media type): PNG for tiny pictures, whose pixels the page enlarges; JPEG for the rest, `at_most` a side."""
+    buffer = BytesIO()
+    if max(picture.size) <= TINY:
+        picture.save(buffer, format="png")
+        return buffer.getvalue(), "image/png"
+    if max(picture.size) > at_most:
+        picture.thumbnail((at_most, at_most), Image.Resampling.LANCZOS, reducing_gap=2.0)
+    picture.save(buffer, format="jpeg", quality=88)
+    return buffer.getvalue(), "image/jpeg"
 
 
 def encoded_from_arrays(config: Config, given: dict[str, str], classes: tuple[str, ...]) -> Encoded:
@@ -47,10 +63,6 @@ def encoded_from_arrays(config: Config, given: dict[str, str], classes: tuple[st
         return encode(Image.fromarray(np.ascontiguousarray(pixels)), at_most)
 
     return read
-
-
-DIED = "the process that reads the pictures has ended; start the review again"
-PATIENCE = 300.0  # seconds until the data must be open
 
 
 class Gone(Exception):

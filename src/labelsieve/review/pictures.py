@@ -24,8 +24,7 @@ from labelsieve.data.pictures.presence import Known, only_deleted
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import TEST
-from labelsieve.review.encoding import CHANGED, encode
-from labelsieve.review.picture_process import Gone, PictureProcess
+from labelsieve.review.picture_process import CHANGED, Gone, PictureProcess, encode
 from labelsieve.review.table import IssueTable
 
 SIZES = {"small": 224, "large": 1024}

@@ -1,8 +1,6 @@
 """Writes what a run says about your own data: data.json, samples.csv (id, label) and left_out.csv (id, path, reason)."""
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +14,7 @@ from labelsieve.doors import reading
 from labelsieve.run_files import is_there
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
+from labelsieve.texts import as_csv
 
 if TYPE_CHECKING:
     from labelsieve.runs.rows import Rows
@@ -50,10 +49,10 @@ def write_data_facts(folder: RunFolder, config: Config, rows: "Rows") -> None:
     }
     folder.write_json(folder.data_facts, facts)
     labels = [rows.data.classes[code] for code in rows.data.labels.tolist()]
-    atomic.write_text(folder.samples, _table(("id", "given_label"), zip(rows.data.ids, labels)))
+    atomic.write_text(folder.samples, as_csv(("id", "given_label"), zip(rows.data.ids, labels)))
     if rows.left_out:
         told = [(row.id, row.path, row.reason) for row in rows.left_out]
-        atomic.write_text(folder.left_out, _table(("id", "path", "reason"), told))
+        atomic.write_text(folder.left_out, as_csv(("id", "path", "reason"), told))
 
 
 def known_files(folder: RunFolder) -> dict[str, tuple[int, int]]:
@@ -79,11 +78,3 @@ def difference(folder: RunFolder, rows: "Rows") -> str:
 def _some(what: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"{len(names)} {'is' if len(names) == 1 else 'are'} {what}: {', '.join(names[:NAMED])}{more}"
-
-
-def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")  # quotes hold any name, a lone carriage return too
-    writer.writerow(header)
-    writer.writerows(lines)
-    return text.getvalue()

@@ -7,9 +7,9 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from labelsieve.issues.percent import rounded
 from labelsieve.results.tail import opinion, rankings, tail
 from labelsieve.terminal.console import console, say_duration
+from labelsieve.texts import rounded
 from labelsieve.train.loop import Progress, each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.stop import Stopper

@@ -18,7 +18,7 @@ from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, ve
 from labelsieve.methods.parts.estimate import NoiseEstimate, noise_by_neighbours
 from labelsieve.results.card import write_card
 from labelsieve.results.early import write_early_losses
-from labelsieve.results.label_score import remember
+from labelsieve.results.history import remember
 from labelsieve.results.map import features_of, laid_out
 from labelsieve.results.neighbours import neighbours
 from labelsieve.results.outcome import Outcome, label_issues, scores_of, write_issues
