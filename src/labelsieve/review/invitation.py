@@ -1,7 +1,7 @@
 """Who may open a review: the run's access token, and the address with which we open the browser.
 
-Every user of a machine sees what programs are called with. So that address holds no token, which is good forever, but a secret that
-lets this user in, once.
+Every user of a machine sees what programs are called with. So that address holds no token, which is good forever, but a secret
+that lets this user in, once.
 """
 
 import hashlib
