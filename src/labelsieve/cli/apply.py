@@ -50,7 +50,8 @@ def apply(
     symlink: Annotated[bool, typer.Option("--symlink", help="Use symbolic links instead of hard links.")] = False,
     data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
 ) -> None:
-    """Write a copy of the data with the labels people decided on; changes.csv says what changed. The original stays as it is."""
+    """Write a copy of the data with corrected labels. They are what people decided; changes.csv says what changed, and the
+    original stays as it is."""
     from labelsieve.corrected.apply import apply_run, automatic, check_decided, logged
     from labelsieve.data.sources import source_at
     from labelsieve.decisions.state import REFUSE

@@ -50,7 +50,7 @@ def bench(
     picture: Annotated[Path | None, typer.Option(help="With --scale: draw how time grows into this new .svg file.")] = None,
     settings: Settings = None,
 ) -> None:
-    """Measure how fast this machine trains, on synthetic pictures of CIFAR's shape."""
+    """Measure how fast this machine trains. On synthetic pictures of CIFAR's shape."""
     began = time.perf_counter()
     check_new("--json", json_file)
     if scale is not None:

@@ -20,7 +20,7 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare runs: final numbers, differences with a paired bootstrap interval, and the settings that differ."""
+    """Compare runs side by side. Final numbers, differences with a paired bootstrap interval, and the settings that differ."""
     from labelsieve.cli.report import refuse_other_files
     from labelsieve.reproduce.compare import compare_runs, differing_settings
     from labelsieve.reproduce.compare_page import compare_csv, compare_page

@@ -26,7 +26,7 @@ def decisions(
     ] = None,
     reviewer: Annotated[str | None, typer.Option(help="Who decided, if the file doesn't say; default: you.")] = None,
 ) -> None:
-    """Show what people decided, export it with --to, or import decisions with --from."""
+    """Show, export or import what people decided."""
     from labelsieve.cli.review import login
     from labelsieve.errors import UsageError
     from labelsieve.exports.decisions import export_decisions, import_decisions

@@ -12,7 +12,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Random seed: weights, order, views and noise.")] = 0,
     epochs: Annotated[int | None, typer.Option(help="Epochs of each of the two runs.")] = None,
 ) -> None:
-    """Compare plain training and labelsieve on digits with 40 % wrong labels."""
+    """Compare plain training with labelsieve on digits. 40 % of their labels are made wrong."""
     from labelsieve.benchmark.demo import METHODS, NAMES, demo_config, report, summarise
     from labelsieve.report.demo import demo_page
     from labelsieve.runs import atomic

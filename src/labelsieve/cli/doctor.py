@@ -2,7 +2,7 @@
 
 
 def doctor() -> None:
-    """Show versions, devices and extras: what this installation can do."""
+    """Show versions, devices and extras."""
     import torch
     from rich.table import Table
 

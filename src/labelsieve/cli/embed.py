@@ -32,7 +32,7 @@ def embed(
     *,
     said: Said,
 ) -> None:
-    """Turn pictures into features, for `train FILE.npz` and `find_label_issues`. Work that is done is not redone."""
+    """Turn pictures into features of a network. For `train FILE.npz` and `find_label_issues`; work that is done is not redone."""
     from labelsieve.backbones.shards import shard_of
     from labelsieve.config.resolve import resolve
     from labelsieve.errors import UsageError

@@ -30,7 +30,7 @@ def evaluate(
     *,
     said: Said,
 ) -> None:
-    """Measure a run's accuracy on labelled pictures; classes are matched by name.
+    """Measure a run's accuracy on labelled pictures. Classes are matched by name.
 
     DATA is read like the run's own data; a column that is missing is looked for by its usual names.
     """

@@ -35,7 +35,7 @@ def inspect(
     ] = None,
     device: Annotated[str, typer.Option(help="The device to plan for: auto, cpu, cuda.")] = "auto",
 ) -> None:
-    """Look at DATA: classes, sizes, formats, broken files, duplicates, and what `train` would do."""
+    """Show what DATA holds and what `train` would do. Classes, sizes, formats, broken files, duplicates."""
     from dataclasses import replace
 
     from rich.console import Console

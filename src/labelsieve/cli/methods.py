@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def methods(name: Annotated[str | None, typer.Argument(help="Show this method's settings and numbers.")] = None) -> None:
-    """List methods: networks, views, cost, and accuracy, published and here."""
+    """List training methods, or show one. Networks, views, cost, and accuracy, published and here."""
     from labelsieve.methods.registry import METHODS, method_named
     from labelsieve.terminal.console import console
 

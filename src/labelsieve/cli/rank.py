@@ -28,7 +28,7 @@ def rank(
     *,
     said: Said,
 ) -> None:
-    """Rank the labels in FILE by somebody's predicted probabilities, most suspicious first. Nothing is trained.
+    """Rank labels by predicted probabilities. FILE has both; the most suspicious come first, and nothing is trained.
 
     The model must not have been trained on the labels it judges: take probabilities from cross-validation. One that has seen a
     wrong label often repeats it, and this cannot be told from the numbers.

@@ -13,7 +13,7 @@ def report(
     out: Annotated[Path | None, typer.Option(help="The file to write; default: RUN/report.html.")] = None,
     data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
 ) -> None:
-    """Write an HTML report: noise overall and per class, suspicious pictures, how many to check, curves, settings."""
+    """Write an HTML report of a run. Noise overall and per class, suspicious pictures, how many to check, curves, settings."""
     from labelsieve.data.sources import source_at
     from labelsieve.report.run import run_page
     from labelsieve.results.reporting import run_report
