@@ -74,7 +74,7 @@ def test_a_run_folder_is_not_taken_for_data(trained: Path, shell: Shell, words: 
 
 def test_a_run_folder_is_not_measured_on(trained: Path, shell: Shell) -> None:
     said = shell("evaluate", trained, trained)
-    assert said.code == 1 and "this is a run folder and not data" in said.err
+    assert said.code == 1 and "this is a run folder, not data" in said.err
 
 
 def test_the_written_configuration_reproduces_the_run(tmp_path: Path, shell: Shell, pictures: Path) -> None:

@@ -86,7 +86,7 @@ def test_presets_are_listed_shown_and_their_keys(shell: Shell) -> None:
     assert shown.code == 0 and "training.lambda_u" in shown.out and "150.0" in shown.out
     keys = shell("presets", "--keys")
     assert [line.split()[0] for line in keys.out.splitlines()] == [*dotted_keys(), *own_keys()]
-    assert "weight of the unlabelled loss" in keys.out and "(a number or none)" in keys.out
+    assert "Weight of the unlabelled loss" in keys.out and "(a number or none)" in keys.out
     unknown = shell("presets", "cifar100-sym9")
     assert unknown.code == 2 and 'did you mean "cifar100-sym90"' in unknown.err
 
@@ -107,7 +107,7 @@ def test_doctor_names_what_is_installed_and_of_no_use(shell: Shell, monkeypatch:
     monkeypatch.setattr(environment, "EXTRAS", {"review": ("typer",), "none": ("no-such-package",)})
     monkeypatch.setattr(importlib, "import_module", fails)
     said = " ".join(shell("doctor").out.split())
-    assert "extra review installed, and cannot be imported (typer: operator of typer does not exist); reinstall it" in said
+    assert "extra review installed, but cannot be imported (typer: operator of typer does not exist); reinstall it" in said
     assert "extra none not installed (no-such-package missing)" in said
 
 

@@ -28,7 +28,7 @@ def test_what_is_neither_is_said_at_once(tmp_path: Path) -> None:
         resolve("digit")
     (tmp_path / "run" / "checkpoint").mkdir(parents=True)
     (tmp_path / "run" / "config.yaml").write_text("")
-    with pytest.raises(UsageError, match="this is a run folder and not data"):
+    with pytest.raises(UsageError, match="this is a run folder, not data"):
         resolve(tmp_path / "run")
 
 

@@ -99,7 +99,7 @@ def test_a_run_goes_on_from_settings_and_a_slim_checkpoint_alone(tmp_path: Path,
     here = tmp_path / "here"
     shutil.copytree(tmp_path / "there" / "slim", here / "slim")
     shutil.copy(tmp_path / "there" / "config.yaml", here)
-    with pytest.raises(UsageError, match="this is a run folder and not data"):
+    with pytest.raises(UsageError, match="this is a run folder, not data"):
         refuse_run(str(here))
     assert is_run(here)
     run = resume(here)

@@ -68,7 +68,7 @@ def refuse_run(text: str) -> None:
     path = Path(text).expanduser()
     if (path / "config.yaml").is_file() and ((path / "checkpoint").is_dir() or (path / "slim").is_dir()):
         raise UsageError(
-            f"{text}: this is a run folder and not data; go on with it by {command('resume', path)}, train its next round with "
+            f"{text}: this is a run folder, not data; resume it with {command('resume', path)}, train its next round with "
             f"`labelsieve train --decisions {shlex.quote(str(path))} --out NEXT`, or name the data"
         )
 
