@@ -28,7 +28,7 @@ def bench_cleanlab(
     settings: Settings = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as well.")] = None,
 ) -> None:
-    """Compare with cleanlab: who ranks wrong labels better, in what time and memory?
+    """Compare with cleanlab on the same data. Who ranks wrong labels better, in what time and memory?
 
     A noise that does not fit one of several data sets (asym, votes) is left out there.
     """
