@@ -13,9 +13,13 @@ from browser.server import Server
 from labelsieve.texts import as_csv
 
 OPEN = "return document.getElementById('map').open"
+# Of a copy: Chromium complains of a canvas that is read back again and again, and the page never reads its own.
 INK = """
 const c = document.getElementById('ground');
-return c.width > 0 && c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 === 3 && v > 0);
+if (!c.width || !c.height) return false;
+const pen = new OffscreenCanvas(c.width, c.height).getContext('2d', { willReadFrequently: true });
+pen.drawImage(c, 0, 0);
+return pen.getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 === 3 && v > 0);
 """
 
 
