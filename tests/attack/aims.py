@@ -72,14 +72,15 @@ AIMS: tuple[Aim, ...] = (
     Aim("arrays", ("alone.npy", "alone_labels.npy"), _inspected("alone.npy"), ("alone.npy",)),
     Aim("arrays", ("vectors.parquet",), _inspected("vectors.parquet"), ("vectors.parquet",)),
     *(
-        Aim("noises", (file,), (("train", "digits", "--noise", f"{kind}:{file}", "--out", "new", *DRY),), (file,), 0.6)
-        for kind, file in (
-            ("matrix", "matrix.npy"),
-            ("matrix", "matrix.json"),
-            ("matrix", "matrix.csv"),
-            ("file", "labels.npy"),
-            ("file", "labels.json"),
-            ("file", "labels.npz"),
+        Aim("noises", (file,), (("train", "digits", "--noise", f"{kind}:{file}{rate}", "--out", "new", *DRY),), (file,), 0.6)
+        for kind, file, rate in (
+            ("matrix", "matrix.npy", ""),
+            ("matrix", "matrix.json", ""),
+            ("matrix", "matrix.csv", ""),
+            ("file", "labels.npy", ""),
+            ("file", "labels.json", ""),
+            ("file", "labels.npz", ""),
+            ("votes", "votes.npz", ":0.3"),
         )
     ),
     *(

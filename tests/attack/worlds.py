@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.datasets import load_digits
 
 from attack.case import HERE, World
 from cli import own
@@ -112,6 +113,7 @@ def noises() -> None:
     np.save(Path("labels.npy"), labels)
     Path("labels.json").write_text(json.dumps(labels.tolist()))
     np.savez(Path("labels.npz"), labels=labels)
+    np.savez(Path("votes.npz"), counts=9 * np.eye(10, dtype=np.int64)[load_digits().target] + rng.integers(0, 5, (1797, 10)))
     Path("prior.csv").write_text("class,frequency\n" + "".join(f"{k},0.1\n" for k in range(10)))
     Path("trusted.txt").write_text("00003\n00007\n")
 

@@ -2,14 +2,15 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from labelsieve.data.label_files import label_hash
-from labelsieve.data.noise import FORMS, NOISES, inject
-from labelsieve.errors import UsageError
+from labelsieve.data.noise import FORMS, NOISES, inject, read_matrix
+from labelsieve.errors import ToolError, UsageError
 
 K, N = 10, 20_000
 LABELS = torch.arange(N) % K
@@ -250,3 +251,15 @@ def test_votes_on_other_pictures_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=words):
             inject(votes_file(tmp_path / "v.npz", counts) + ":0.2", labels, 3, 0, ids=names)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1, 1e300, 1j, "3"])
+@pytest.mark.filterwarnings("error")
+def test_what_is_no_number_or_no_count_is_one_sentence(tmp_path: Path, bad: Any) -> None:
+    labels, counts = torch.arange(60) % 3, np.eye(3)[torch.arange(60) % 3] * 9
+    counts = np.where(np.arange(60)[:, None] == 7, bad, counts)
+    with pytest.raises(ToolError, match="a count is not within 0 to|not numbers"):
+        inject(votes_file(tmp_path / "v.npz", counts) + ":0.2", labels, 3, 0, ids=[str(row) for row in range(60)])
+    np.save(tmp_path / "m.npy", counts[6:9])
+    with pytest.raises(ToolError, match="not numbers|chances are 0 to 1|must sum to 1"):
+        read_matrix(tmp_path / "m.npy", 3)

@@ -25,6 +25,7 @@ from labelsieve.errors import ToolError, UsageError, suggest
 
 Matrix = NDArray[np.float64]
 LARGEST = 2**30  # bytes
+MOST_VOTES = 10**9  # of one sample for one class
 UNSEEN = 0.02  # of a vote for classes that nobody named: at high rates people's errors reach beyond those
 NOISE_STREAM = 3
 # truck to automobile, bird to airplane, deer to horse, cat and dog to each other; the rest keep theirs.
@@ -125,8 +126,10 @@ def _votes(argument: str, given: Given) -> IntArray:
     name, _, rate = argument.rpartition(":")
     wanted, place = _rate(rate), _file("votes", name)
     with reading(place, "write counts (N, K): how many people gave each row of the data each class"):
-        counts = np.asarray(read_npz(place)["counts"] if place.suffix == ".npz" else read_npy(place), np.float64)
-    rows = np.array([int(one) if one.isdigit() else -1 for one in given.ids])
+        counts = _numbers(read_npz(place)["counts"] if place.suffix == ".npz" else read_npy(place))
+        if not ((counts >= 0) & (counts <= MOST_VOTES)).all():
+            raise Damage(f"a count is not within 0 to {MOST_VOTES:,}")
+    rows = np.array([int(one) if one.isdecimal() and len(one) < 16 else -1 for one in given.ids])
     fits = counts.ndim == 2 and counts.shape[1] == given.classes and len(rows) == len(given.labels)
     if not (fits and 0 <= rows.min() <= rows.max() < len(counts)):
         raise UsageError(f"{place}: counts of the shape {counts.shape} do not fit these {len(given.labels):,} samples")
@@ -152,7 +155,7 @@ def read_matrix(path: Path, classes: int) -> Matrix:
     if path.suffix not in readers:
         raise ToolError(f'{path}: a noise matrix is an .npy, .csv or .json file, not "{path.suffix}"')
     with reading(path, f"write {classes} rows of {classes} numbers"):
-        matrix = np.array(readers[path.suffix](path), np.float64)
+        matrix = _numbers(readers[path.suffix](path))
     if matrix.shape != (classes, classes):
         raise ToolError(f"{path}: the shape is {matrix.shape}; {classes} classes need ({classes}, {classes})")
     for k, row in enumerate(matrix):
@@ -161,6 +164,14 @@ def read_matrix(path: Path, classes: int) -> Matrix:
         if abs(row.sum() - 1) > 1e-6:
             raise ToolError(f"{path}: row {k} sums to {row.sum():.7g}; each row must sum to 1")
     return matrix
+
+
+def _numbers(values: object) -> Matrix:
+    found = np.asarray(values)
+    if found.dtype.kind not in "fiub":
+        raise Damage(f"its values are {found.dtype}, not numbers")
+    with np.errstate(over="ignore"):
+        return found.astype(np.float64)
 
 
 def sample_rows(chances: Matrix, labels: IntArray, draws: Draws) -> IntArray:
