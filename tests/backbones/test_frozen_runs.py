@@ -145,9 +145,9 @@ def test_a_backbone_that_was_exchanged_is_refused(done: Path, weights: Path, tmp
     torch.save(changed, tmp_path / "other.pth")
     other = start(tmp_path / "other", config_for(done / "data", tmp_path / "other.pth", pictures__cache_dir=str(done / "cache")))
     shutil.copy(other.folder.backbone, tmp_path / "run" / "backbone.safetensors")
-    with pytest.raises(ToolError, match="not the weights that the run began with"):
+    with pytest.raises(ToolError, match="not the weights the run started with"):
         load_model(tmp_path / "run")
-    with pytest.raises(ToolError, match="not the weights that the run began with"):
+    with pytest.raises(ToolError, match="not the weights the run started with"):
         resume(tmp_path / "run")
     (tmp_path / "run" / "backbone.safetensors").unlink()
     with pytest.raises(ToolError, match=r"backbone.safetensors.*no such file"):

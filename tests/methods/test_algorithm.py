@@ -330,7 +330,7 @@ def test_it_learns() -> None:
 
 
 def test_noisy_data_has_nowhere_to_keep_the_truth() -> None:
-    assert set(NoisyData.__dataclass_fields__) == {"images", "labels", "ids", "classes"}
+    assert set(NoisyData.__dataclass_fields__) == {"images", "labels", "ids", "classes", "looks"}
     assert not any("true" in name or "truth" in name for name in Epoch.__dataclass_fields__)
 
 

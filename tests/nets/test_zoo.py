@@ -52,7 +52,7 @@ def test_a_slow_twin_starts_from_the_same_weights(timm: ModuleType, tmp_path: Pa
     from labelsieve.config.resolve import resolve
     from labelsieve.train.start import start
 
-    np.savez(tmp_path / "a.npz", images=np.zeros((16, 32, 32), np.uint8), labels=np.arange(16) % 2)
+    np.savez(tmp_path / "a.npz", images=np.zeros((20, 32, 32), np.uint8), labels=np.arange(20) % 2)
     torch.save(timm.create_model("test_efficientnet", num_classes=3).state_dict(), tmp_path / "w.pt")
     settings = {"network": "timm:test_efficientnet", "device": "cpu", "pretrained": str(tmp_path / "w.pt"), "method": "sieve"}
     net = start(None, resolve(f"arrays:{tmp_path / 'a.npz'}", options=settings)).parts.method.nets[0]

@@ -177,7 +177,7 @@ def rebuilt(facts: Mapping[str, Any], tensors: dict[str, Tensor], place: str) ->
     if not missing and not misfits:
         network.load_state_dict(tensors)
     if missing or misfits or digest(network.state_dict()) != facts["sha256"]:
-        raise ToolError(f"{place}: these are not the weights that the run began with; put the file of that run back")
+        raise ToolError(f"{place}: these are not the weights the run started with; put back the file that came with the run")
     return Backbone(facts["name"], network, sight)
 
 

@@ -166,8 +166,8 @@ def test_a_file_deleted_after_listing_is_unreadable_with_that_reason(tmp_path: P
     class_folders(tmp_path / "data")
     listing = present(list_pictures(recognise(tmp_path / "data"), PictureOptions()))
     (tmp_path / "data" / "dog" / "1.png").unlink()
-    pixels, reasons = decoded(listing, Plan(12, 3, "crop", 6), tmp_path / "cache")
-    assert reasons == {4: "it was gone when it was to be read"} and pixels.shape == (5, 3, 12, 12)
+    taken = decoded(listing, Plan(12, 3, "crop", 6), tmp_path / "cache")
+    assert taken.reasons == {4: "it was gone when it was to be read"} and taken.values.shape == (5, 3, 12, 12)
 
 
 SLOW = """
@@ -207,11 +207,11 @@ def test_a_killed_decode_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("labelsieve.data.pictures.cache.STRETCH_BYTES", 1)
     listing = present(list_pictures(recognise(data), PictureOptions()))
     told = Told()
-    pixels, reasons = decoded(listing, Plan(12, 3, "crop", 120), kept, progress=told)
+    taken = decoded(listing, Plan(12, 3, "crop", 120), kept, progress=told)
     assert len(told.steps) == 15 - len(already) and told.steps[-1] == ("decoding", 120, 120)
-    assert [listing.ids[row] for row in reasons] == ["cat/3.png"] and pixels.shape == (119, 3, 12, 12)
-    fresh, _ = decoded(listing, Plan(12, 3, "crop", 120), tmp_path / "fresh")
-    assert np.array_equal(pixels, fresh)
+    assert [listing.ids[row] for row in taken.reasons] == ["cat/3.png"] and taken.values.shape == (119, 3, 12, 12)
+    fresh = decoded(listing, Plan(12, 3, "crop", 120), tmp_path / "fresh")
+    assert np.array_equal(taken.values, fresh.values)
 
 
 def test_two_runs_at_once_decode_once(tmp_path: Path) -> None:
