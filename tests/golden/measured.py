@@ -94,7 +94,7 @@ def numbers(run: Path, networks: int) -> dict[str, Any]:
 
 
 def listed(run: Path) -> list[list[str]]:
-    """issues.csv without its sentences, which may be improved, and without what is wrong with samples, which no method decides."""
+    """issues.csv without its sentences, which may get better, and without what is odd about samples, which no method decides."""
     with (run / "issues.csv").open(encoding="utf-8", newline="") as file:
         apart = ("reason", "sample_issue", "copy_of")
         return [[value for name, value in row.items() if name not in apart] for row in csv.DictReader(file)]
