@@ -1,12 +1,14 @@
 """Runs that wait for a GPU: trains the next cell of studies/queue.md for the minutes at hand, and writes down how far it is.
 
 `python -m studies.queue` shows the queue. `python -m studies.queue --minutes 25 --data cifar10=PATH --data cifar100=PATH --noise
-FOLDER --keep RUNS` starts or resumes the first cell that is not done, in RUNS/CELL, and stops in time with a slim checkpoint.
-Copy RUNS/CELL/config.yaml, metrics.jsonl and slim/ away, and back before you resume elsewhere. Commit queue.md afterwards.
+FOLDER --keep RUNS` starts or resumes the first cell that is not done, in RUNS/CELL, goes on with the next while there is time,
+and stops with a slim checkpoint. Copy RUNS/CELL/config.yaml, metrics.jsonl and slim/ away, and back before you resume elsewhere.
+`python -m studies.cell_results RUNS` says what they came to. Commit queue.md afterwards.
 """
 
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +25,8 @@ from labelsieve.terminal.console import console
 from labelsieve.terminal.ending import as_command
 
 QUEUE = Path(__file__).with_name("queue.md")
-COLUMNS = 7
+COLUMNS = 8
+ENOUGH = 2.0  # minutes: with less left no further cell is begun
 ENDINGS = (0, 130, 143)  # of a run: done or out of time, interrupted, told to stop
 
 
@@ -36,11 +39,12 @@ class Cell:
     noise: str
     settings: str
     minutes: str
+    published: str
     state: str
     commit: str
 
     def row(self) -> str:
-        return "| " + " | ".join((self.name, self.data, self.noise, self.settings, self.minutes, self.state, self.commit)) + " |"
+        return "| " + " | ".join(vars(self).values()) + " |"
 
 
 def cells(text: str) -> list[Cell]:
@@ -99,7 +103,10 @@ def take(queue: Path, data: dict[str, str], noise: Path, keep: Path, minutes: fl
 
 
 def main(
-    minutes: Annotated[float | None, typer.Option(help="Train for so long; without it, the queue is shown.")] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Train for so long, the next cells as well if there is time; without it, the queue is shown."),
+    ] = None,
     data: Annotated[list[str] | None, typer.Option(help="Where a data set is: cifar10=PATH. Repeat.")] = None,
     noise: Annotated[Path, typer.Option(help="The folder with cifar10.npz and cifar100.npz.")] = Path("noise"),
     keep: Annotated[Path, typer.Option(help="Where the runs' folders are kept.")] = Path("runs/queue"),
@@ -112,8 +119,13 @@ def main(
             console.print(f"{one.name}: {one.state}, about {one.minutes} minutes in all")
         return
     places = dict(_named(word) for word in data or ())
-    found = take(queue, places, noise, keep, minutes, cell)
-    console.print(f"{found.name}: {found.state}")
+    end = time.monotonic() + 60 * minutes
+    while True:
+        found = take(queue, places, noise, keep, (end - time.monotonic()) / 60, cell)
+        console.print(f"{found.name}: {found.state}")
+        waiting = any(one.state != "done" for one in cells(queue.read_text(encoding="utf-8")))
+        if cell is not None or found.state != "done" or not waiting or end - time.monotonic() < 60 * ENOUGH:
+            return
 
 
 def _named(word: str) -> tuple[str, str]:
