@@ -20,10 +20,9 @@ from labelsieve.methods.cpc import Cpc
 from labelsieve.methods.dividemix import DivideMix
 from labelsieve.methods.epochs import FINAL, learn
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.small_loss import MixtureCleaner
+from labelsieve.methods.parts.mixture import MixtureCleaner
 from labelsieve.results.tail import tail
-from labelsieve.terminal.console import check_new, console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, check_new, console
 from labelsieve.terminal.training import opened
 from labelsieve.train.run import Run
 from studies.known import check_every_row, held_pictures

@@ -24,19 +24,17 @@ from labelsieve.config.resolve import parse_settings, resolve
 from labelsieve.config.schema import Config
 from labelsieve.config.validate import unheeded
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.methods.parts.names import MIXTURES, PROTOTYPES
+from labelsieve.methods import MIXTURES, PROTOTYPES
 from labelsieve.reproduce.tasks import held
 from labelsieve.results.tail import number
 from labelsieve.runs import atomic
 from labelsieve.runs.checkpoint import Checkpoint
 from labelsieve.runs.folder import RunFolder
-from labelsieve.terminal.console import console, parse_duration
-from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.progress import show_epochs
-from labelsieve.terminal.training import opened
-from labelsieve.train.restore import start_from_state
+from labelsieve.terminal.console import as_command, console, parse_duration
+from labelsieve.terminal.training import opened, show_epochs
+from labelsieve.train.loop import Stopper
 from labelsieve.train.run import Run, state_of
-from labelsieve.train.stop import Stopper
+from labelsieve.train.start import start_from_state
 
 UNCHANGED, TRUNK, TABLE = "as-it-is", "trunk", "branches.csv"
 # column -> where a line of metrics.jsonl has it, one number or one for each network, and how many decimals it is given

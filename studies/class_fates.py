@@ -24,8 +24,7 @@ from labelsieve.results.answers import read_answers
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.terminal.console import check_new, console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, check_new, console
 from studies.known import known_losses
 from studies.ranking import ranks
 

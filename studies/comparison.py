@@ -15,8 +15,7 @@ import typer
 from labelsieve.benchmark.against_cleanlab import CLEANLAB_SCORES, average_precision, recall_at_true_count
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.terminal.console import console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, console
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from labelsieve.config.resolve import resolve
 from labelsieve.corrected.apply import VOUCHED, least_right, sure_corrections
 from labelsieve.results.cautions import cautions
 from labelsieve.runs.findings import Findings
-from labelsieve.terminal.console import console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, console
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.start import start

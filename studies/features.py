@@ -24,7 +24,7 @@ from labelsieve.issues.rules import RELABEL_CONFIDENCE, RELABEL_SCORE
 from labelsieve.methods.parts.estimate import noise_by
 from labelsieve.methods.parts.heads import held_out, label_share
 from labelsieve.methods.parts.scaling import compact
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command
 
 KINDS, RATES, FIRST = ("human", "confuse", "sym-other"), (0.05, 0.1, 0.2, 0.4), (50, 100, 200)
 UNSEEN = 0.02  # of a vote for classes that nobody named: at high rates people's errors reach beyond those

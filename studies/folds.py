@@ -13,7 +13,7 @@ import typer
 from labelsieve.benchmark.against_cleanlab import Task, Watch, out_of_sample, peak_mib, wrong_labels
 from labelsieve.engine.device import choose_device
 from labelsieve.runs.rows import rows_for
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command
 from studies.scores_study import write_arrays
 
 

@@ -28,10 +28,8 @@ from labelsieve.methods.parts.cleaners import MixtureCleaner, PrototypeCleaner
 from labelsieve.methods.parts.diagnostics import auc
 from labelsieve.methods.parts.streams import WEAK_FEATURES
 from labelsieve.runs import atomic
-from labelsieve.terminal.console import check_new, console
-from labelsieve.terminal.ending import as_command
-from labelsieve.terminal.progress import line
-from labelsieve.terminal.training import opened
+from labelsieve.terminal.console import as_command, check_new, console
+from labelsieve.terminal.training import line, opened
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
 from studies.known import check_every_row

@@ -25,8 +25,7 @@ from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.parts.estimate import estimate_noise
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.runs import atomic
-from labelsieve.terminal.console import check_new
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, check_new
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.start import start

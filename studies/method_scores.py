@@ -18,8 +18,7 @@ from labelsieve.cli.bench import write_json
 from labelsieve.config.resolve import resolve
 from labelsieve.methods.registry import METHODS
 from labelsieve.runs.rows import rows_for
-from labelsieve.terminal.console import check_new, console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, check_new, console
 
 
 def main(

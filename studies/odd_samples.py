@@ -21,8 +21,7 @@ from labelsieve.data.pictures.looks import BLANK, BLURRED, BRIGHT, DARK, DRAFT, 
 from labelsieve.errors import UsageError
 from labelsieve.results.map import laid_out, main_axes, unit
 from labelsieve.results.sample_issues import off_topic
-from labelsieve.terminal.console import console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, console
 
 SEEDS = 3
 NEAREST = 15  # by which trust in a map is measured

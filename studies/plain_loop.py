@@ -28,8 +28,7 @@ from labelsieve.config.schema import Config, value_at
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.runs.rows import Rows, rows_for
-from labelsieve.terminal.console import check_new, console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, check_new, console
 from labelsieve.train.build import prior_for, training_for
 from studies.known import held_pictures
 

@@ -21,8 +21,7 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.parts.diagnostics import auc
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
-from labelsieve.terminal.console import check_new, console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, check_new, console
 from labelsieve.texts import as_csv
 from studies.known import known_losses
 from studies.ranking import count_of, head

@@ -21,8 +21,7 @@ from labelsieve.reproduce.tasks import held
 from labelsieve.runs import atomic
 from labelsieve.runs.environment import source_facts
 from labelsieve.runs.folder import RunFolder
-from labelsieve.terminal.console import console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, console
 
 QUEUE = Path(__file__).with_name("queue.md")
 COLUMNS = 8

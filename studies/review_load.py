@@ -22,7 +22,7 @@ import typer
 
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command
 
 READ = ("config.yaml", "issues.csv", "issues.parquet", "scores.npz", "neighbours.npz", "round.json")
 

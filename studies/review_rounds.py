@@ -28,8 +28,7 @@ from labelsieve.issues.policy import verdicts
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import based_on
-from labelsieve.terminal.console import check_new, console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, check_new, console
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.run import Run
 from labelsieve.train.start import start

@@ -22,7 +22,7 @@ from labelsieve.data.npz import read_npz
 from labelsieve.methods.epochs import Epoch
 from labelsieve.results.history import RECENT, geometric_mean
 from labelsieve.runs import atomic
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command
 from labelsieve.train.run import Run
 from studies.known import check_every_row, check_same
 from studies.ranking import ranks

@@ -15,7 +15,7 @@ from labelsieve.cli.main import app
 from labelsieve.config.presets import preset
 from labelsieve.config.schema import full_key
 from labelsieve.data.noise import NOISES
-from labelsieve.methods.parts.names import CLEANERS
+from labelsieve.methods import CLEANERS
 from labelsieve.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]

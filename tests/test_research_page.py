@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from labelsieve.methods.parts import own_cleaners
+from labelsieve.methods.parts import cleaners
 from labelsieve.methods.registry import METHODS
 from labelsieve.version import __version__
 
@@ -20,15 +20,15 @@ PAGE = (ROOT / "docs" / "research.md").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Where the page's blocks ran, one after the other, in one session."""
-    place, before = tmp_path_factory.mktemp("research"), dict(own_cleaners.REGISTERED)
+    place, before = tmp_path_factory.mktemp("research"), dict(cleaners.REGISTERED)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         names: dict[str, Any] = {}
         for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
             exec(block.replace("[:1400]", "[:250]"), names)  # shorter, else as it stands
     yield place
-    own_cleaners.REGISTERED.clear()
-    own_cleaners.REGISTERED.update(before)
+    cleaners.REGISTERED.clear()
+    cleaners.REGISTERED.update(before)
     METHODS.pop("remembering")
 
 

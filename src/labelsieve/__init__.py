@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from labelsieve.api.classifier import NoisyLabelClassifier
     from labelsieve.api.find import find_label_issues
     from labelsieve.api.issue_table import IssueTable
-    from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner
-    from labelsieve.methods.parts.own_cleaners import register_cleaner
+    from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner, register_cleaner
     from labelsieve.methods.registry import register_method
 
 __all__ = [
@@ -34,7 +33,7 @@ HOMES = {
     "NoisyLabelClassifier": "labelsieve.api.classifier",
     "PrototypeCleaner": "labelsieve.methods.parts.cleaners",
     "find_label_issues": "labelsieve.api.find",
-    "register_cleaner": "labelsieve.methods.parts.own_cleaners",
+    "register_cleaner": "labelsieve.methods.parts.cleaners",
     "register_method": "labelsieve.methods.registry",
 }
 

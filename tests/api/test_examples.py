@@ -12,7 +12,7 @@ import labelsieve
 MODULES = (
     "labelsieve.api.classifier",
     "labelsieve.api.find",
-    "labelsieve.methods.parts.small_loss",
+    "labelsieve.methods.parts.mixture",
     "labelsieve.methods.parts.prototypes",
 )
 

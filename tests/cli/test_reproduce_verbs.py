@@ -16,9 +16,8 @@ from labelsieve.cli import planning
 from labelsieve.data.npz import read_npz
 from labelsieve.reproduce import paper, plan
 from labelsieve.reproduce.plan import H200
-from labelsieve.train.loop import Progress, each_epoch
+from labelsieve.train.loop import Progress, Stopper, each_epoch
 from labelsieve.train.run import Run
-from labelsieve.train.stop import Stopper
 from reproduce.tiny_sweep import table
 from runs.tiny import arrays_file, pictures, tiny_config, whole
 
@@ -72,7 +71,7 @@ def test_a_signal_in_a_runs_last_moments_stops_the_sweep(
                 signal.raise_signal(signal.SIGTERM)
             yield step
 
-    monkeypatch.setattr("labelsieve.terminal.progress.each_epoch", signalled)
+    monkeypatch.setattr("labelsieve.terminal.training.each_epoch", signalled)
     command = ("reproduce", "tiny", "--seeds", 1, "--out", tmp_path / "sweep", "--data", source, "--epochs", 2)
     first = shell(*command)
     assert first.code == 128 + signal.SIGTERM and "run the same command again to continue" in first.out, first.err

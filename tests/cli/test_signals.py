@@ -15,7 +15,7 @@ import pytest
 from cli.conftest import TINY, Shell
 from labelsieve.cli import planning
 from labelsieve.reproduce import paper
-from labelsieve.terminal import progress
+from labelsieve.terminal import training
 from reproduce.tiny_sweep import table
 from runs.tiny import arrays_file, contents, pictures
 
@@ -100,7 +100,7 @@ def test_ctrl_c_stops_after_the_epoch_and_a_second_process_is_refused(tmp_path: 
 def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(
     tmp_path: Path, shell: Shell, larger: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, real = tmp_path / "run", progress.each_epoch
+    run, real = tmp_path / "run", training.each_epoch
 
     def pressed_twice(*words: Any) -> Iterator[Any]:
         for step in real(*words):
@@ -108,7 +108,7 @@ def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(
             signal.raise_signal(signal.SIGINT)
             yield step
 
-    monkeypatch.setattr(progress, "each_epoch", pressed_twice)
+    monkeypatch.setattr(training, "each_epoch", pressed_twice)
     answer = shell("train", larger, "--out", run, *TINY, *EPOCHS)
     assert answer.code == 130 and "stopping after this epoch; press Ctrl-C again to stop at once" in answer.out
     assert answer.err == f"stopped at once; resume from the last checkpoint with:\n  labelsieve resume {run}\n"
@@ -123,7 +123,7 @@ def test_a_second_ctrl_c_where_several_runs_are_made_says_what_is_kept(
     monkeypatch.setitem(paper.TABLES, "tiny", lambda: table(("gmm-agn", "cpc-awr")))
     monkeypatch.setitem(planning.DATA, "arrays", "stripes")
     command = {"demo": ("--epochs", 2), "reproduce": ("tiny", "--seeds", 1, "--data", larger, "--epochs", 2)}[verb]
-    out, real, epochs = tmp_path / "out", progress.each_epoch, 0
+    out, real, epochs = tmp_path / "out", training.each_epoch, 0
 
     def pressed_twice(*words: Any) -> Iterator[Any]:
         nonlocal epochs
@@ -134,12 +134,12 @@ def test_a_second_ctrl_c_where_several_runs_are_made_says_what_is_kept(
                 signal.raise_signal(signal.SIGINT)
                 signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(progress, "each_epoch", pressed_twice)
+    monkeypatch.setattr(training, "each_epoch", pressed_twice)
     answer = shell(verb, *command, "--out", out)
     assert answer.code == 130
     said = f"stopped at once; {out} keeps what is done, and the same command continues from the last checkpoint\n"
     assert answer.err == said
-    monkeypatch.setattr(progress, "each_epoch", real)
+    monkeypatch.setattr(training, "each_epoch", real)
     again = shell(verb, *command, "--out", out)
     assert again.code == 0, again.err
 
@@ -159,7 +159,7 @@ def test_ctrl_c_before_the_first_epoch_says_so(
     if verb == "resume":
         assert shell("train", *words["train"], "--time-limit", "0.001s").code == 0
     monkeypatch.setattr("labelsieve.train.start.rows_for", interrupted)
-    monkeypatch.setattr("labelsieve.train.restore.rows_for", interrupted)
+    monkeypatch.setattr("labelsieve.train.start.rows_for", interrupted)
     monkeypatch.setattr("labelsieve.data.inspection.inspection", interrupted)
     answer = shell(verb, *words[verb])
     assert answer.code == 130

@@ -14,8 +14,8 @@ from labelsieve.decisions.state import ON_CONFLICT
 from labelsieve.engine.device import PLACES as PLACES_OF_PICTURES
 from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.methods.parts.guessing import PASSES
-from labelsieve.methods.parts.names import CLEANERS
+from labelsieve.methods import CLEANERS
+from labelsieve.methods.parts.batchnorm import PASSES
 
 KEYS = dotted_keys()
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from api.made import blobs
 from labelsieve import NoisyLabelClassifier, register_cleaner
 from labelsieve.errors import UsageError
-from labelsieve.methods.parts import own_cleaners
+from labelsieve.methods.parts import cleaners
 from labelsieve.methods.parts.cleaners import Evidence, PrototypeCleaner
 from labelsieve.predict.evaluate import load_model
 from labelsieve.reproduce.curves import agreement_lines, auc_lines
@@ -52,10 +52,10 @@ class Nearest:
 
 @pytest.fixture(autouse=True)
 def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = dict(own_cleaners.REGISTERED)
+    before = dict(cleaners.REGISTERED)
     yield
-    own_cleaners.REGISTERED.clear()
-    own_cleaners.REGISTERED.update(before)
+    cleaners.REGISTERED.clear()
+    cleaners.REGISTERED.update(before)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_it_goes_on_from_a_slim_checkpoint(tmp_path: Path, source: str) -> None:
     shutil.rmtree(tmp_path / "run" / "checkpoint")
     run = to_the_end(tmp_path / "run")
     judge = run.parts.method.prototypes(0)
-    assert run.done and isinstance(judge, own_cleaners.OwnCleaner) and judge.state_dict()["own.prototypes"].dtype == torch.float32
+    assert run.done and isinstance(judge, cleaners.OwnCleaner) and judge.state_dict()["own.prototypes"].dtype == torch.float32
 
 
 def test_scores_and_issues_hold_its_chances(tmp_path: Path, source: str) -> None:
@@ -148,7 +148,7 @@ def test_what_others_do_with_such_a_run(tmp_path: Path, source: str) -> None:
     register_cleaner("nearest", lambda seed: Nearest())
     for _ in each_epoch(start(tmp_path / "run", tiny_config(source, cleaner="nearest")), lambda: True):
         pass
-    own_cleaners.REGISTERED.clear()
+    cleaners.REGISTERED.clear()
     assert RunFolder.open(tmp_path / "run").read_config().cleaner == "nearest"
     with pytest.raises(UsageError, match='cleaner "nearest" is not known.*register_cleaner'):
         resume(str(tmp_path / "run"))  # a text will do
@@ -245,7 +245,7 @@ def test_our_names_are_taken_ones_own_mean_the_newest() -> None:
     made: list[int] = []
     register_cleaner("mine", lambda seed: Nearest())
     register_cleaner("mine", lambda seed: made.append(seed) or Nearest())
-    own_cleaners.own_cleaner("mine", seed=7)
+    cleaners.own_cleaner("mine", seed=7)
     assert made == [7]
     with pytest.raises(UsageError, match="cannot be called"):
         register_cleaner("instance", Nearest())  # type: ignore[arg-type]

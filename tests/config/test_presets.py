@@ -12,8 +12,8 @@ from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.data.label_files import Noise, label_hash, save
 from labelsieve.errors import UsageError
+from labelsieve.methods import MIXTURES
 from labelsieve.methods.parts.cleaners import PrototypeCleaner
-from labelsieve.methods.parts.names import MIXTURES
 from labelsieve.methods.registry import METHODS
 from labelsieve.train.build import training_for
 

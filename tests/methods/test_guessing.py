@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from labelsieve.methods.parts.guessing import counting
+from labelsieve.methods.parts.batchnorm import counting
 
 
 def network() -> nn.Sequential:

@@ -11,8 +11,7 @@ from labelsieve import nets
 from labelsieve.config.schema import Config, override
 from labelsieve.errors import UsageError
 from labelsieve.methods.net import Net
-from labelsieve.methods.parts.guessing import guesses
-from labelsieve.methods.parts.parted import can_part, in_parts, normalising, shared_by
+from labelsieve.methods.parts.batchnorm import can_part, guesses, in_parts, normalising, shared_by
 from labelsieve.nets.small import SmallNet
 from labelsieve.runs.rows import rows_for
 from labelsieve.train.build import parts_for

@@ -16,9 +16,9 @@ from labelsieve.methods.cpc import Cpc
 from labelsieve.methods.dividemix import Division
 from labelsieve.methods.epochs import Epoch, learn, run
 from labelsieve.methods.net import Net, scale
+from labelsieve.methods.parts.batchnorm import shared_by
 from labelsieve.methods.parts.cleaners import Judge, MixtureCleaner
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.parted import shared_by
 from labelsieve.nets.small import SmallNet
 
 K = 3

@@ -7,7 +7,7 @@ import pytest
 
 from labelsieve.reproduce.results import Final
 from labelsieve.results.tail import Tail, number, opinion, rankings, tail
-from labelsieve.terminal.progress import summary
+from labelsieve.terminal.training import summary
 
 
 def lines(warm: int, later: int, phase: str = "prototypes") -> list[dict[str, Any]]:

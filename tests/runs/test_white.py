@@ -15,7 +15,7 @@ from labelsieve.data.pictures.unlabelled import find_pictures, in_chunks
 from labelsieve.predict.evaluate import evaluate_model
 from labelsieve.predict.model import load_model
 from labelsieve.runs.folder import RunFolder
-from labelsieve.train.restore import restored
+from labelsieve.train.start import restored
 from runs.tiny import arrays_file, pictures, tiny_config, whole
 
 

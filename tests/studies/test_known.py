@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labelsieve.config.resolve import resolve
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command
 from runs.tiny import whole
 from studies import bounds, judges, known_noise, plain_loop, scores_study
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from labelsieve.train import stop
-from labelsieve.train.loop import Progress, each_epoch
+from labelsieve.train import loop
+from labelsieve.train.loop import Progress, Stopper, each_epoch
 from labelsieve.train.start import start
-from labelsieve.train.stop import Stopper
 from runs.tiny import tiny_config
 
 
@@ -16,7 +15,7 @@ def test_a_limit_is_not_overrun_by_compilation_that_is_over(monkeypatch: pytest.
     """170 s, a first epoch of 85 s of which 81 s were compilation: the next takes 4 s, not 85."""
     now, compiled = [1000.0], [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    monkeypatch.setattr(stop, "compile_seconds", lambda: compiled[0])
+    monkeypatch.setattr(loop, "compile_seconds", lambda: compiled[0])
     stopper = Stopper(limit=170)
     now[0], compiled[0] = 1086.0, 81.0
     assert not stopper()

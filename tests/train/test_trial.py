@@ -11,9 +11,9 @@ from labelsieve.config.schema import Config, override
 from labelsieve.errors import ToolError
 from labelsieve.issues.reading import read_issues
 from labelsieve.runs.rows import rows_for
+from labelsieve.train.decide import tried
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import settled, start
-from labelsieve.train.trial import tried
 from runs.tiny import tiny_config
 
 

@@ -78,7 +78,7 @@ def _check_same(folder: RunFolder, config: Config, rows: Rows) -> None:
 
 def shown(record: dict[str, Any], epochs: int) -> None:
     """Epoch, phase, loss, share of clean labels. No colours, no cursor: notebooks and logs keep what they are given."""
-    from labelsieve.terminal.progress import said  # here, for it loads rich
+    from labelsieve.terminal.training import said  # here, for it loads rich
 
     if record["phase"] != "final":
         print("  ".join(said(record, record["epoch"], epochs)), flush=True)

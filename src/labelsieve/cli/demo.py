@@ -16,11 +16,9 @@ def demo(
     from labelsieve.benchmark.demo import METHODS, NAMES, demo_config, report, summarise
     from labelsieve.report.demo import demo_page
     from labelsieve.runs import atomic
-    from labelsieve.terminal.console import console
-    from labelsieve.terminal.ending import interruptible, stopped_at_once
-    from labelsieve.terminal.progress import show_epochs
-    from labelsieve.terminal.training import opened
-    from labelsieve.train.stop import Stopper
+    from labelsieve.terminal.console import console, interruptible, stopped_at_once
+    from labelsieve.terminal.training import opened, show_epochs
+    from labelsieve.train.loop import Stopper
 
     runs, stopper = {}, Stopper()
     for method in METHODS:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from labelsieve.config.lengths import divides, epochs_of
-from labelsieve.config.method_settings import prototype_warmup_for
+from labelsieve.config.method_settings import divides, epochs_of, prototype_warmup_for
 from labelsieve.config.schema import Config, to_yaml
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.websets import WEBSETS

@@ -71,8 +71,7 @@ def among_others(gpus: int | None, device: str | None) -> "Iterator[Meeting | No
     if not is_rank():
         yield None
         return
-    from labelsieve.terminal.console import visible
-    from labelsieve.terminal.ending import shortened
+    from labelsieve.terminal.console import shortened, visible
     from labelsieve.train.ranks import meeting
 
     with meeting(device, lambda words: typer.echo(f"error: {shortened(visible(words))}", err=True)) as met:

@@ -28,8 +28,7 @@ from labelsieve.cli import (
     review,
     train,
 )
-from labelsieve.terminal.console import console
-from labelsieve.terminal.ending import ended_in_a_line, interruptible
+from labelsieve.terminal.console import console, ended_in_a_line, interruptible
 from labelsieve.version import __version__
 
 

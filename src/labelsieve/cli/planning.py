@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.table import Table as Grid
 
-from labelsieve.config.lengths import epochs_of
+from labelsieve.config.method_settings import epochs_of
 from labelsieve.config.resolve import parse_settings
 from labelsieve.data.sources import source_at, whole_path, whole_spec
 from labelsieve.engine.device import choose_device

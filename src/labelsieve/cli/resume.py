@@ -22,8 +22,7 @@ def resume(
     """Resume a stopped run. On the same machine the result is the same as without the stop."""
     began = time.monotonic()
     from labelsieve.data.sources import source_at
-    from labelsieve.terminal.console import parse_duration
-    from labelsieve.terminal.ending import interruptible
+    from labelsieve.terminal.console import interruptible, parse_duration
     from labelsieve.terminal.looking import Looking
     from labelsieve.terminal.training import TOO_EARLY, show_training
     from labelsieve.train import start

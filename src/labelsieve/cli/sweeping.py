@@ -18,13 +18,11 @@ from labelsieve.reproduce.sweep import Report, Sweep, check, open_sweep, work
 from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
 from labelsieve.reproduce.tasks import Task, held, refuse_other_settings, tasks_for
 from labelsieve.runs.findings import read_record
-from labelsieve.terminal.console import console, parse_duration
-from labelsieve.terminal.ending import interruptible, stopped_at_once
+from labelsieve.terminal.console import console, interruptible, parse_duration, stopped_at_once
 from labelsieve.terminal.looking import Looking
-from labelsieve.terminal.progress import show_epochs
-from labelsieve.train.loop import Progress
+from labelsieve.terminal.training import show_epochs
+from labelsieve.train.loop import Progress, Stopper
 from labelsieve.train.run import Run
-from labelsieve.train.stop import Stopper
 
 MEASURED = ("prototypes", "both")
 

@@ -1,19 +1,52 @@
-"""A method's own settings out of a configuration: its section, or for the first methods the keys training.* and cleaning.*."""
+"""A method's own settings out of a configuration, and how many epochs it has.
+
+Most methods have a section that bears their name; the first ones read the keys training.* and cleaning.*.
+"""
 
 import re
 from dataclasses import asdict, fields, replace
 from typing import Any, get_type_hints
 
-from labelsieve.config.lengths import epochs_of
 from labelsieve.config.presets import rate_of
 from labelsieve.config.schema import Config
 from labelsieve.config.setting import check
 from labelsieve.errors import UsageError, suggest
+from labelsieve.methods import PROTOTYPES
 from labelsieve.methods.ce import CrossEntropy
 from labelsieve.methods.cpc import Cpc
 from labelsieve.methods.dividemix import DivideMix
-from labelsieve.methods.parts.names import PROTOTYPES
-from labelsieve.methods.registry import method_named
+from labelsieve.methods.parts.estimate import mixed_epochs_for
+from labelsieve.methods.registry import METHODS, method_named
+
+
+def divides(config: Config) -> bool:
+    """Does the method divide labels, after a warm-up of plain cross-entropy?"""
+    method = METHODS.get(config.method)  # a report may be of a method that is not registered here
+    return method is not None and method.warms_up
+
+
+def method_words(config: Config) -> str:
+    """The method, and its cleaner if it has one."""
+    method = METHODS.get(config.method)
+    return config.method if method is None or not method.cleaners else f"{config.method} ({config.cleaner})"
+
+
+def all_warm_up(config: Config, decided: int | None = None) -> str:
+    """What to say where a method that divides labels never gets to it; "" where it does, or is not meant to."""
+    epochs, warmup = epochs_of(config, decided), config.training.warmup
+    if not divides(config) or config.training.quick or epochs > warmup:
+        return ""
+    return (
+        f"All {epochs} epochs are warm-up (training.warmup is {warmup}): plain cross-entropy, which learns wrong labels, too; "
+        f"{config.method} itself never trains. Give more epochs than that, or a shorter warm-up (--set training.warmup=N, in "
+        f"Python warmup=N)."
+    )
+
+
+def epochs_of(config: Config, decided: int | None = None) -> int:
+    """As decided, else as configured; while they are open, as many as half the labels wrong would ask for."""
+    return decided or config.training.epochs or config.training.warmup + mixed_epochs_for(0.5)
+
 
 MEMORY = 5  # scores that prototypes average, as the mixture does with losses at 90 % noise; chosen by benchmark/judges.py
 

@@ -11,7 +11,7 @@ from inspect import cleandoc
 from typing import Any
 
 from labelsieve.errors import UsageError, suggest
-from labelsieve.methods.parts.names import CLEANERS, PROTOTYPES
+from labelsieve.methods import CLEANERS, PROTOTYPES
 
 Settings = dict[str, Any]
 # How strongly pictures are mixed and varied: as the paper does it, little, or left to the network (`fitting.mixing_for`).

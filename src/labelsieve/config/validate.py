@@ -4,16 +4,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from labelsieve.config.fitting import may_be_judged_by_heads
-from labelsieve.config.lengths import method_words
-from labelsieve.config.method_settings import settings_for
+from labelsieve.config.method_settings import method_words, settings_for
 from labelsieve.config.schema import VERSION, CleaningConfig, Config, check_ranges
 from labelsieve.data.noise import check_form
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.data.pictures.options import named
 from labelsieve.data.sources import OWN
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.methods.parts.names import MIXTURES, PROTOTYPES
-from labelsieve.methods.parts.own_cleaners import check_cleaner
+from labelsieve.methods import MIXTURES, PROTOTYPES
+from labelsieve.methods.parts.cleaners import check_cleaner
 from labelsieve.methods.registry import method_named
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 

@@ -18,7 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.contract import Method, Phase
 from labelsieve.methods.net import Net, See
-from labelsieve.methods.parts.parted import normalising
+from labelsieve.methods.parts.batchnorm import normalising
 
 WHOLE, APART = "whole", "rank"  # BatchNorm over the whole batch, or by each rank's part of it
 gather_into: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # its newer and its older name

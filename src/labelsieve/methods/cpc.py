@@ -14,16 +14,14 @@ import torch
 from torch import Tensor
 
 from labelsieve.config.setting import setting
+from labelsieve.methods import CLEANERS, MIXTURES, PROTOTYPES
 from labelsieve.methods.augdmix import AugDMix
 from labelsieve.methods.contract import Cell, Look, Make, together
 from labelsieve.methods.dividemix import PEERS, Judged
-from labelsieve.methods.net import Net
+from labelsieve.methods.net import Net, layers_drawing_from
 from labelsieve.methods.parts import streams
-from labelsieve.methods.parts.cleaners import ContrastiveCleaner, Judge, PrototypeCleaner
-from labelsieve.methods.parts.dropout import layers_drawing_from
+from labelsieve.methods.parts.cleaners import ContrastiveCleaner, Judge, PrototypeCleaner, own_cleaner
 from labelsieve.methods.parts.momentum import part
-from labelsieve.methods.parts.names import CLEANERS, MIXTURES, PROTOTYPES
-from labelsieve.methods.parts.own_cleaners import own_cleaner
 from labelsieve.methods.parts.partition import at, pin, taken
 
 CHUNK = 8192

@@ -15,17 +15,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelsieve.config.setting import setting
+from labelsieve.methods import MIXTURES
 from labelsieve.methods.ce import plain_epoch
 from labelsieve.methods.contract import Look, Make, Method, Phase, Terms, Verdict, View, own_shares, together
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
+from labelsieve.methods.parts.batchnorm import guesses
 from labelsieve.methods.parts.estimate import contradicted
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.guessing import guesses
+from labelsieve.methods.parts.mixture import MixtureCleaner
 from labelsieve.methods.parts.momentum import part
-from labelsieve.methods.parts.names import MIXTURES
 from labelsieve.methods.parts.partition import at, collapse, pin, taken, weighed
-from labelsieve.methods.parts.small_loss import MixtureCleaner
 from labelsieve.methods.parts.subsets import cycled
 
 PEERS = ((0, 1), (1, 0))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from labelsieve.methods.contract import Look, Method, Phase, Verdict
-from labelsieve.methods.parts.dropout import layers_drawing_from
+from labelsieve.methods.net import layers_drawing_from
 from labelsieve.methods.parts.streams import LAYERS, seeded
 
 CHUNK = 32  # steps whose views are made in one go; part of a run's identity, like the stream names

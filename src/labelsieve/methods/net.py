@@ -1,13 +1,42 @@
-"""A network as methods train it: a body, named heads, one optimiser over all of them, optionally a twin that follows slowly."""
+"""A network as methods train it: a body, named heads, one optimiser over all of them, optionally a twin that follows slowly.
 
-from collections.abc import Callable, Mapping, Sequence
+Layers that draw while they train, such as dropout, take no generator: `layers_drawing_from` seeds torch's own for a while.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
+from threading import RLock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from labelsieve.methods.parts.momentum import Sgd, part, restore
+
+# Whoever seeds torch's generators, or builds a network, which draws from them, holds this: two threads that train would have
+# each other's draws.
+torchs_own = RLock()
+
+
+@contextmanager
+def layers_drawing_from(generator: torch.Generator, device: torch.device) -> Iterator[None]:
+    """Inside, layers on that device begin at this generator's seed; the caller's random state comes back afterwards."""
+    on_gpu = device.type == "cuda"
+    with torchs_own:
+        before = torch.get_rng_state(), torch.cuda.get_rng_state(device) if on_gpu else None
+        torch.default_generator.manual_seed(generator.initial_seed())
+        if on_gpu:
+            number = torch.cuda.current_device() if device.index is None else device.index
+            torch.cuda.default_generators[number].manual_seed(generator.initial_seed())
+    try:
+        yield
+    finally:
+        with torchs_own:
+            torch.set_rng_state(before[0])
+            if before[1] is not None:
+                torch.cuda.set_rng_state(before[1], device)
+
 
 See = Callable[[nn.Module, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 Fuse = Callable[[Callable[..., Any]], Callable[..., Any]]  # a function of tensors -> the same in a faster form

@@ -15,9 +15,8 @@ from labelsieve.data.augment.weak import middle
 from labelsieve.data.pictures.depth import WHITEST
 from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
-from labelsieve.methods.net import scale
+from labelsieve.methods.net import scale, torchs_own
 from labelsieve.methods.parts import losses
-from labelsieve.methods.parts.dropout import torchs_own
 from labelsieve.methods.parts.momentum import part
 from labelsieve.methods.parts.prototypes import Projector, scaled
 from labelsieve.methods.parts.streams import seeded

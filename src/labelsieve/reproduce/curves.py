@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import gaussian_kde, ks_2samp
 
-from labelsieve.config.lengths import divides
+from labelsieve.config.method_settings import divides
 from labelsieve.config.schema import dotted_keys, value_at
+from labelsieve.methods import MIXTURES
 from labelsieve.methods.ce import CrossEntropy
-from labelsieve.methods.parts.names import MIXTURES
 from labelsieve.methods.registry import METHODS
 from labelsieve.results.early import EarlyLosses
 from labelsieve.results.tail import number, rankings

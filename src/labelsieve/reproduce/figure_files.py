@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labelsieve.config.lengths import divides
+from labelsieve.config.method_settings import divides
 from labelsieve.config.schema import DataConfig
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce import drawings

@@ -15,14 +15,14 @@ from labelsieve import doors, run_files
 from labelsieve.benchmark.any_method import LOOK
 from labelsieve.benchmark.speed import Clock, epoch, made_rows, warm_up
 from labelsieve.config.fitting import network_for
-from labelsieve.config.lengths import divides, epochs_of
+from labelsieve.config.method_settings import divides, epochs_of
 from labelsieve.config.schema import override
 from labelsieve.doors import Damage, reading
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
+from labelsieve.methods import PROTOTYPES
 from labelsieve.methods.ce import CrossEntropy
 from labelsieve.methods.dividemix import Division
-from labelsieve.methods.parts.names import PROTOTYPES
 from labelsieve.reproduce.cells import Job
 from labelsieve.reproduce.tasks import Settings, Task
 from labelsieve.reproduce.warm_ups import warm_up_key

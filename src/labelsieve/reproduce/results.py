@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from labelsieve.config.lengths import epochs_of
-from labelsieve.methods.parts.names import MIXTURES
+from labelsieve.config.method_settings import epochs_of
+from labelsieve.methods import MIXTURES
 from labelsieve.reproduce.cells import Cell
 from labelsieve.reproduce.tasks import Task
 from labelsieve.results.tail import TAIL, fewer, measured, tail

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labelsieve.config.lengths import divides, epochs_of
+from labelsieve.config.method_settings import divides, epochs_of
 from labelsieve.config.presets import OPEN_MIXING, preset
 from labelsieve.config.resolve import parse_settings, resolve
 from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at

@@ -16,8 +16,8 @@ from labelsieve.errors import ToolError
 from labelsieve.methods.registry import method_named
 from labelsieve.reproduce.tasks import Task, held
 from labelsieve.runs import checkpoint
-from labelsieve.train.restore import start_from_state
 from labelsieve.train.run import Run, state_of
+from labelsieve.train.start import start_from_state
 
 
 def warm_up_key(config: Config) -> str:

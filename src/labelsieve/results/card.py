@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labelsieve.config.lengths import method_words
+from labelsieve.config.method_settings import method_words
 from labelsieve.issues.estimate import HOW, MEASURED, RIGHT, Share, in_words
 from labelsieve.issues.rules import ACTIONS, KINDS, unlisted_words
 from labelsieve.results.cautions import cautions

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from labelsieve.config.lengths import all_warm_up
+from labelsieve.config.method_settings import all_warm_up
 from labelsieve.data.doubts import doubts, formulas, single_samples
 from labelsieve.issues.estimate import UNKNOWN_WORDS, Share
 from labelsieve.runs.findings import Findings, Record

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.config.lengths import divides, method_words
+from labelsieve.config.method_settings import divides, method_words
 from labelsieve.config.moved import moved_to, to_show
 from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.data.npz import read_npz

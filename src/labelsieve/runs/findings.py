@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve import run_files
-from labelsieve.config.lengths import epochs_of
+from labelsieve.config.method_settings import epochs_of
 from labelsieve.config.schema import Config
 from labelsieve.data.label_files import load as load_noise
 from labelsieve.data.npz import read_npz

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from labelsieve import nets
-from labelsieve.config.lengths import epochs_of
-from labelsieve.config.method_settings import settings_for
+from labelsieve.config.method_settings import epochs_of, settings_for
 from labelsieve.config.schema import Config, ViewsConfig
 from labelsieve.data.augment import VectorViews, Views, vector_views, views_for
 from labelsieve.data.frequencies import read_frequencies
@@ -22,12 +21,11 @@ from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_fo
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.errors import UsageError
 from labelsieve.methods.contract import Facts, Make, Method, Training, Verdict
-from labelsieve.methods.net import Net, scale
-from labelsieve.methods.parts.dropout import torchs_own
+from labelsieve.methods.net import Net, scale, torchs_own
+from labelsieve.methods.parts.batchnorm import can_part, normalising, shared_by
 from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise, noise_at_end, noise_by
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.heads import HeldOut
-from labelsieve.methods.parts.parted import can_part, normalising, shared_by
 from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
 from labelsieve.methods.registry import method_named
 from labelsieve.predict.model import seen_shape

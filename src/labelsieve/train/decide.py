@@ -1,18 +1,24 @@
-"""What a run decides for itself once the warm-up is over: settings that were left open follow from the noise it estimates.
+"""What a run decides for itself: on vectors the warm-up, by a trial before it; after the warm-up, what follows from the noise.
 
-Rules (each overridden by giving the setting): `training.lambda_u` by `lambda_for`, `training.epochs` by `mixed_epochs_for`;
-`cleaning.least_clean` by `least_clean_for`; `training.mixed` by `mixes`;
-from an estimate of 78 % wrong labels on, the mixture sees the mean of the last 5 losses and asks for 0.6, otherwise of one
-and 0.5.
+Each rule gives way to an explicit setting. Over the noise estimated after the warm-up: `training.lambda_u` by `lambda_for`,
+`training.epochs` by `mixed_epochs_for`, `cleaning.least_clean` by `least_clean_for`, `training.mixed` by `mixes`; from 78 %
+wrong labels on, the mixture sees the mean of the last 5 losses and asks for 0.6, otherwise of one and 0.5.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
 from labelsieve.config.method_settings import settings_for
-from labelsieve.config.schema import Config
+from labelsieve.config.schema import Config, override
+from labelsieve.engine.device import choose_device
 from labelsieve.methods.contract import Look, Method
+from labelsieve.methods.epochs import Diverged, learn
 from labelsieve.methods.parts.estimate import (
     NEARLY_NONE,
     NoiseEstimate,
@@ -23,9 +29,73 @@ from labelsieve.methods.parts.estimate import (
     mixed_epochs_for,
 )
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.streams import DRAW
+from labelsieve.methods.parts.streams import DRAW, PLAN, seeded
 from labelsieve.methods.registry import method_named
-from labelsieve.train.build import training_for
+from labelsieve.runs.rows import Rows
+from labelsieve.train.build import engine_for, make_for, method_for, only, training_for, views_of
+
+RATES = (0.05, 0.015, 0.005, 0.0015)
+FOLDS = 5  # one of which is held out
+LARGEST = 20_000  # vectors: more settle nothing that so many leave open
+PATIENCE = 2  # epochs without a better one, after which a rate has shown what it can
+THIRD = 2  # the number of the network that tries: neither of the run's own two
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    epochs: int
+    lr: float
+    loss: float  # of labels that were held out
+
+    def settings(self) -> dict[str, float]:
+        return {"training.warmup": self.epochs, "training.lr": self.lr}
+
+    def words(self) -> str:
+        epochs = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
+        return (
+            f"warm-up: {epochs} at learning rate {self.lr:g}, after which held-out labels are no longer learnt better; "
+            f"otherwise with --set training.warmup=N --set training.lr=X"
+        )
+
+
+def tried(config: Config, rows: Rows) -> WarmUp:
+    """The best of all rates, within the epochs that the configuration allows for the warm-up.
+
+    On frozen features a small network memorises any labels within a few epochs. So networks train on four fifths of the vectors,
+    and the rest tell when they stop learning what holds for others, too. Seconds, for vectors are small.
+    """
+    least = min(config.training.warmup, 1)
+    found = [each for rate in RATES for each in _course(config, rows, rate)]
+    return min(found, key=lambda each: each.loss) if least and found else WarmUp(config.training.warmup, RATES[-1], 0.0)
+
+
+def _course(config: Config, rows: Rows, rate: float) -> Iterator[WarmUp]:
+    """A network's loss on held-out vectors after each epoch, until it has been getting worse."""
+    config = override(config, {"training.lr": rate, "training.lr_drop": 1.0, "method": "ce", "training.schedule": "step"})
+    order = torch.randperm(len(rows.data), generator=seeded(config.seed, PLAN))[:LARGEST]
+    held, taken = order[: len(order) // FOLDS], order[len(order) // FOLDS :]
+    if len(held) == 0 or len(taken) < 2:
+        return
+    config = override(config, {"training.warmup_batch": min(config.training.warmup_batch, len(taken))})
+    device, data, epochs = choose_device(config.device), rows.data.rows(taken), config.training.warmup
+    engine = engine_for(config, data, views_of(rows.collection, config.views), device)
+    method = method_for(config, data, only(make_for(config, rows.collection, device), THIRD), device)
+    engine.adopt(method)
+    values, labels = engine.place(rows.data.images[held]), rows.data.labels[held]
+    best = WarmUp(0, rate, torch.inf)
+    with suppress(Diverged):  # this rate is too high
+        for epoch in learn(method, engine, stop=epochs):
+            latest = WarmUp(epoch.index + 1, rate, _loss(engine.predict(method.nets[0], values).logits, labels))
+            yield latest
+            best = min(best, latest, key=lambda each: each.loss)
+            if latest.epochs - best.epochs >= PATIENCE:
+                return
+
+
+def _loss(logits: Tensor, labels: Tensor) -> float:
+    loss = float(F.cross_entropy(logits.float().cpu(), labels))
+    return loss if loss == loss else torch.inf
+
 
 EXTREME = 0.78  # 90 % symmetric noise on 10 classes is 81 % wrong labels
 

@@ -20,10 +20,9 @@ from labelsieve.runs.findings import Findings, Record, read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
-from labelsieve.train.choice import Chosen, model_of
 from labelsieve.train.decide import Decision, settle_method
 from labelsieve.train.held import held_for
-from labelsieve.train.measure import prototype_scores
+from labelsieve.train.measure import Chosen, model_of, prototype_scores
 
 
 @dataclass

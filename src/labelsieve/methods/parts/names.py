@@ -1,5 +1,0 @@
-"""The names of our cleaners, for those who need no more than names and start without torch."""
-
-MIXTURES = ("gmm-agn", "gmm-awr")  # these divide by the mixture alone; one of somebody's own may be called gmm-more
-PROTOTYPES = ("cpc-agn", "cpc-awr")  # and these by prototypes that it teaches
-CLEANERS = (*MIXTURES, *PROTOTYPES, "contrastive")
