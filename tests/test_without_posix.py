@@ -56,7 +56,7 @@ for words in WORDS:
 HOLDER = """
 import sys
 from pathlib import Path
-from labelsieve.locks import hold, open_to_hold
+from labelsieve.disk import hold, open_to_hold
 place = Path(sys.argv[1])
 try:
     with hold(open_to_hold(place), place, wait=False):

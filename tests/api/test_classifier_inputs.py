@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from api.made import blobs, stripes
 from labelsieve import NoisyLabelClassifier
-from labelsieve.data.pixels import as_bytes
+from labelsieve.data.arrays import as_bytes
 from labelsieve.errors import ToolError
 from labelsieve.runs.folder import RunFolder
 

@@ -9,8 +9,8 @@ import pytest
 from labelsieve.config.resolve import PLACES, given_by, parse_settings, resolve
 from labelsieve.config.schema import Config, coerce, dotted_keys, from_yaml, full_key, override, rules_by_key, to_yaml, value_at
 from labelsieve.config.validate import unheeded, validate
-from labelsieve.data.augment.views import POLICY_NAMES
-from labelsieve.decisions.state import ON_CONFLICT
+from labelsieve.data.augment.strong import POLICY_NAMES
+from labelsieve.decisions.decision import ON_CONFLICT
 from labelsieve.engine.device import PLACES as PLACES_OF_PICTURES
 from labelsieve.engine.fast import PRECISIONS
 from labelsieve.errors import ToolError, UsageError

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from decisions.made import decision
-from labelsieve.decisions.decision import ACTIONS, CLEAR, LABELLING, Decision
+from labelsieve.decisions.decision import ACTIONS, CLEAR, LABELLING, Decision, State
 from labelsieve.decisions.index import NONE, Index
 from labelsieve.decisions.log import NAME, DecisionLog
-from labelsieve.decisions.state import State
 from labelsieve.errors import ToolError
 
 Told = tuple[str, str, str, int | None]  # who, action, label, replaces

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labelsieve.data.augment import views_for
+from labelsieve.data.augment.strong import views_for
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.device import choose_device
 from labelsieve.engine.plain import PlainEngine

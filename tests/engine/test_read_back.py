@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from labelsieve.data.augment import views_for
+from labelsieve.data.augment.strong import views_for
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.methods.ce import plain_epoch

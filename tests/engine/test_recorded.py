@@ -9,7 +9,7 @@ import torch
 from kernel_list import graphs_on_a_cpu
 from torch import Tensor, nn
 
-from labelsieve.data.augment import views_for
+from labelsieve.data.augment.strong import views_for
 from labelsieve.engine.capture import TRIALS, Captured, CapturedPass
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.errors import ToolError

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from labelsieve.config.resolve import resolve
-from labelsieve.data.augment import views_for
+from labelsieve.data.augment.strong import views_for
 from labelsieve.engine.device import callers_settings_kept
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.engine.plain import PlainEngine

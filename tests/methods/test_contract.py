@@ -11,7 +11,8 @@ from kernel_list import graphs_on_a_cpu
 from tiny_run import Tiny, built, pictures
 from torch import Tensor
 
-from labelsieve.data.augment import vector_views, views_for
+from labelsieve.data.augment.strong import views_for
+from labelsieve.data.augment.vectors import vector_views
 from labelsieve.data.noisy_data import NoisyData, Truth
 from labelsieve.engine.fast import FastEngine, Speed
 from labelsieve.engine.plain import PlainEngine

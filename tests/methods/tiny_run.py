@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelsieve.data.augment import views_for
+from labelsieve.data.augment.strong import views_for
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.methods.contract import Facts, Method, Phase, Training, Verdict

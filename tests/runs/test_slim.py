@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from data.pictures.made_websets import clothing1m
 from labelsieve.config.resolve import refuse_run
-from labelsieve.data.pictures.walking import is_run
+from labelsieve.data.pictures.folders import is_run
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.net import Net, scale
 from labelsieve.methods.parts.cleaners import PrototypeCleaner

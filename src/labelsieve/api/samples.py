@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from labelsieve.api.labels import BadInput, plain
+from labelsieve.data.arrays import WHITE, as_bytes, brightest, channels_first, is_wide, white_of
 from labelsieve.data.embeddings import vectors
 from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData, channel_statistics, vector_statistics
-from labelsieve.data.pictures.depth import white_for
-from labelsieve.data.pixels import WHITE, as_bytes, brightest, channels_first, is_wide, white_of
+from labelsieve.data.pictures.decode import white_for
 from labelsieve.errors import ToolError
 from labelsieve.runs.rows import Rows
 

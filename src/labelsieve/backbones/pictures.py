@@ -16,12 +16,10 @@ from torch import Tensor
 
 from labelsieve.backbones.store import KEY
 from labelsieve.data.pictures.cache import cache_errors, make_folder
-from labelsieve.data.pictures.decode import eight_bit
-from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.data.pictures.decode import WHITEST, eight_bit
 from labelsieve.data.pictures.framing import Frame, framed
 from labelsieve.data.pictures.origins import Origin
-from labelsieve.data.pictures.pool import run_tasks, worker_count
-from labelsieve.data.pictures.tasks import Task
+from labelsieve.data.pictures.pool import Task, run_tasks, worker_count
 from labelsieve.errors import ToolError
 
 

@@ -54,7 +54,7 @@ def apply(
     original stays as it is."""
     from labelsieve.corrected.apply import apply_run, automatic, check_decided, logged
     from labelsieve.data.sources import source_at
-    from labelsieve.decisions.state import REFUSE
+    from labelsieve.decisions.decision import REFUSE
     from labelsieve.errors import UsageError
     from labelsieve.issues.policy import read_decisions
     from labelsieve.runs.findings import read_findings

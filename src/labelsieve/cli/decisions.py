@@ -56,8 +56,8 @@ def now() -> str:
 
 def say_decisions(run: Path) -> None:
     """By reviewer and action, then conflicts, then the rounds so far."""
+    from labelsieve.decisions.decision import said
     from labelsieve.decisions.log import DecisionLog
-    from labelsieve.decisions.state import said
     from labelsieve.runs.folder import RunFolder
     from labelsieve.runs.rounds import round_of, rounds
     from labelsieve.terminal.console import console

@@ -9,14 +9,13 @@ from typing import Any
 
 from labelsieve import doors
 from labelsieve.config.schema import Config, override
-from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.listing import SPLIT_NAMES, TRAIN
 from labelsieve.data.pictures.manifest import metadata_files
 from labelsieve.data.pictures.options import PictureOptions, PictureSettings, named, picture_options
 from labelsieve.data.pictures.presence import Known
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.stored import LARGEST, shard_files
-from labelsieve.data.pictures.tables import SUFFIXES, open_table, read_cells
+from labelsieve.data.pictures.tables import SUFFIXES, columns_for, open_table, read_cells
 from labelsieve.errors import ToolError
 
 COLUMNS = ("image_column", "label_column", "id_column", "split_column")

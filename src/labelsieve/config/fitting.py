@@ -8,7 +8,7 @@ from typing import Any
 from labelsieve.config.method_settings import all_warm_up
 from labelsieve.config.presets import LITTLE_MIXING, OPEN_MIXING, PUBLISHED_MIXING, Settings
 from labelsieve.config.schema import Config, override, value_at
-from labelsieve.data.augment.views import SHIFTED_FROM
+from labelsieve.data.augment.strong import SHIFTED_FROM
 from labelsieve.errors import UsageError
 from labelsieve.methods import PROTOTYPES
 from labelsieve.methods.registry import method_named

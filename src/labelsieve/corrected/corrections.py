@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from labelsieve.data.pictures.labels import name_labels
+from labelsieve.data.pictures.listing import name_labels
 
 
 @dataclass

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from labelsieve.corrected.corrections import DROPPED, Corrections, corrected_values
-from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures import tables as usual
 from labelsieve.data.pictures.arrow import parquet_batches, parquet_columns, parquet_file, pyarrow_for
-from labelsieve.data.pictures.columns import optional
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import ArrowRows
 from labelsieve.data.pictures.stored import StoredSet, label_column, open_stored, stored_rows
+from labelsieve.data.pictures.tables import optional
 
 BATCH = 100  # rows that are held and written together
 ADDED = "id"  # the column of ids where there was none: row numbers would shift

@@ -10,11 +10,10 @@ from typing import Any
 
 from labelsieve.corrected.corrections import Corrections, corrected_values, kept
 from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for
-from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.manifest import ids_of, picture_paths
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.paths import as_files_are_named
-from labelsieve.data.pictures.tables import DELIMITED, delimited, open_table, read_cells, records_of, text_of
+from labelsieve.data.pictures.tables import DELIMITED, columns_for, delimited, open_table, read_cells, records_of, text_of
 from labelsieve.texts import csv_line
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from labelsieve.data.pictures.labels import looks_alike
+from labelsieve.data.pictures.listing import looks_alike
 from labelsieve.data.pictures.options import FLAGS
 from labelsieve.texts import computed, quoted
 

@@ -41,12 +41,20 @@ from labelsieve.data.npz import (
     words,
 )
 from labelsieve.data.pictures.arrow import is_vector, parquet_columns, parquet_file, pyarrow_for
-from labelsieve.data.pictures.columns import columns_for, needed
-from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
-from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, trained_classes
+from labelsieve.data.pictures.listing import (
+    MISSING,
+    SPLITS,
+    TEST,
+    TRAIN,
+    VAL,
+    Labels,
+    name_labels,
+    number_labels,
+    trained_classes,
+)
 from labelsieve.data.pictures.manifest import check_unique, ids_of, splits_of
 from labelsieve.data.pictures.options import PictureOptions, named
-from labelsieve.data.pictures.tables import SUFFIXES, ParquetTable, open_table, read_cells, text_of
+from labelsieve.data.pictures.tables import SUFFIXES, ParquetTable, columns_for, needed, open_table, read_cells, text_of
 from labelsieve.errors import ToolError, UsageError
 
 BESIDE = ("labels.npy", "y.npy", "labels.txt", "labels.csv", "labels.tsv")

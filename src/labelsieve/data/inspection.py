@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.doubts import doubts
-from labelsieve.data.pictures.copies import near_copies
 from labelsieve.data.pictures.decoding import Plan, Progress, plan, surveyed
 from labelsieve.data.pictures.listing import SPLITS, TRAIN, LeftOut, Listing
-from labelsieve.data.pictures.looks import LEAST, of_arrays, of_texts, poor, thumbs
+from labelsieve.data.pictures.looks import LEAST, near_copies, of_arrays, of_texts, poor, thumbs
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.presence import present
 from labelsieve.data.pictures.recognise import Layout, list_pictures, recognise

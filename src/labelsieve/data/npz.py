@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve import run_files
-from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures import tables as usual
 from labelsieve.doors import open_plain, reading, short
 from labelsieve.errors import ToolError, suggest
 

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from labelsieve.data.embeddings import labels_of, matrix
 from labelsieve.data.npz import LABELS, Array, first_of, plain_labels, read_npz, words
 from labelsieve.data.pictures.arrow import is_vector, parquet_columns, parquet_file
-from labelsieve.data.pictures.columns import columns_for
-from labelsieve.data.pictures.labels import MISSING, Labels, name_labels, number_labels
+from labelsieve.data.pictures.listing import MISSING, Labels, name_labels, number_labels
 from labelsieve.data.pictures.manifest import check_unique, ids_of
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.tables import SUFFIXES, open_table, read_cells
+from labelsieve.data.pictures.tables import SUFFIXES, columns_for, open_table, read_cells
 from labelsieve.doors import short
 from labelsieve.errors import ToolError
 

@@ -17,10 +17,9 @@ from typing import Any
 from uuid import uuid4
 
 from labelsieve.data.pictures.cache import cache_errors, default_cache_dir, locked
-from labelsieve.data.pictures.columns import columns_for
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.paths import is_web_address
-from labelsieve.data.pictures.tables import SUFFIXES, open_table, read_cells
+from labelsieve.data.pictures.tables import SUFFIXES, columns_for, open_table, read_cells
 from labelsieve.errors import ToolError, UsageError
 
 ADDRESS = re.compile(r"(?:(?P<name>[a-z0-9]+):)?(?P<address>[A-Za-z][A-Za-z0-9+.-]+://.+)")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, DROP, KEEP, LABELLING, RELABEL, UNSURE, Decision
-from labelsieve.decisions.state import State
+from labelsieve.decisions.decision import ACCEPT, ACTIONS, CLEAR, DROP, KEEP, LABELLING, RELABEL, UNSURE, Decision, State
 from labelsieve.doors import Damage, lines, reading
 from labelsieve.errors import ToolError, suggest
 from labelsieve.texts import computed

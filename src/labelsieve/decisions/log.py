@@ -14,13 +14,11 @@ from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
-from labelsieve.decisions.decision import Decision, Row, parse, rows
+from labelsieve.decisions.decision import Decision, Row, State, parse, rows
 from labelsieve.decisions.index import Index
-from labelsieve.decisions.state import State
-from labelsieve.disk import flush, read_at
+from labelsieve.disk import flush, hold, read_at
 from labelsieve.doors import FLAGS, LINE, NOFOLLOW
 from labelsieve.errors import ToolError
-from labelsieve.locks import hold
 
 NAME = "decisions.jsonl"
 TRIES = 3  # to hold the file that is there; some network file systems never say that it is the same

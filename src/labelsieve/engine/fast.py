@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from labelsieve.data.augment import VectorViews, Views
+from labelsieve.data.augment.strong import Views
+from labelsieve.data.augment.vectors import VectorViews
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import WORKSPACE

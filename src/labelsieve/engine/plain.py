@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelsieve.data.augment import VectorViews, Views
-from labelsieve.data.augment.strong import Strong
-from labelsieve.data.augment.vectors import Shaken
+from labelsieve.data.augment.strong import Strong, Views
+from labelsieve.data.augment.vectors import Shaken, VectorViews
 from labelsieve.data.augment.weak import Weak, shape_of
 from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.device import held_by

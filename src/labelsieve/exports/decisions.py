@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from labelsieve.decisions.decision import LABELLING, Decision
+from labelsieve.decisions.decision import LABELLING, Decision, State
 from labelsieve.decisions.incoming import Incoming, Sample, entries, read_rows
 from labelsieve.decisions.log import DecisionLog
-from labelsieve.decisions.state import State
 from labelsieve.doors import read_json, reading
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.exports.album import Album

@@ -12,7 +12,7 @@ from labelsieve import nets, run_files
 from labelsieve.backbones.backbone import Backbone, rebuilt
 from labelsieve.backbones.embedding import placed
 from labelsieve.data.augment.weak import middle
-from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.data.pictures.decode import WHITEST
 from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
 from labelsieve.methods.net import scale, torchs_own

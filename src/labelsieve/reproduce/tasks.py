@@ -12,9 +12,9 @@ from labelsieve.config.method_settings import divides, epochs_of
 from labelsieve.config.presets import OPEN_MIXING, preset
 from labelsieve.config.resolve import parse_settings, resolve
 from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at
+from labelsieve.disk import hold
 from labelsieve.doors import FLAGS
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.locks import hold
 from labelsieve.reproduce.cells import Job
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.data.noisy_data import Held, NoisyData
-from labelsieve.data.pictures.copies import near_copies
 from labelsieve.data.pictures.looks import KINDS as POOR
-from labelsieve.data.pictures.looks import of_arrays, poor, thumbs
+from labelsieve.data.pictures.looks import near_copies, of_arrays, poor, thumbs
 from labelsieve.issues.rules import NEAR_COPY, OFF_TOPIC, TEST
 from labelsieve.results.map import main_axes, nearest, spread, unit
 

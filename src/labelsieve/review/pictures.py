@@ -14,8 +14,7 @@ import numpy as np
 
 from labelsieve.config.moved import check_there
 from labelsieve.config.schema import Config
-from labelsieve.data.pictures.decode import TURNS, PictureError, eight_bit, open_picture, orientation, reason
-from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.data.pictures.decode import TURNS, WHITEST, PictureError, eight_bit, open_picture, orientation, reason
 from labelsieve.data.pictures.fetch import fetch
 from labelsieve.data.pictures.listing import TRAIN, Listing
 from labelsieve.data.pictures.options import PictureOptions, picture_options

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from labelsieve.disk import flush
+from labelsieve.disk import flush, hold, open_to_hold
 from labelsieve.doors import FLAGS, NOFOLLOW
 from labelsieve.errors import ToolError
-from labelsieve.locks import hold, open_to_hold
 
 SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP)

@@ -6,11 +6,10 @@ from pathlib import Path
 from labelsieve.backbones.weights import read_weights
 from labelsieve.config.elsewhere import suited_to
 from labelsieve.config.schema import Config
-from labelsieve.data.frequencies import class_and_number
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.pictures.tables import open_table
-from labelsieve.data.trusted import read_ids
+from labelsieve.data.side_files import class_and_number, read_ids
 from labelsieve.engine.device import choose_device
 from labelsieve.engine.fast import speed_for
 from labelsieve.errors import ToolError, UsageError, suggest

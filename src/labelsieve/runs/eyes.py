@@ -13,8 +13,8 @@ from labelsieve.config.schema import Config, override
 from labelsieve.data.pictures.decode import GREY_MODES
 from labelsieve.data.pictures.listing import TRAIN
 from labelsieve.data.pictures.options import picture_options
+from labelsieve.data.pictures.pool import survey
 from labelsieve.data.pictures.recognise import list_pictures, recognise
-from labelsieve.data.pictures.tasks import survey
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.runs.features import FROZEN

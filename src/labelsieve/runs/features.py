@@ -16,7 +16,7 @@ from labelsieve.backbones.hub import Say, own_weights
 from labelsieve.backbones.pictures import ArrayPictures, FilePictures, Pictures
 from labelsieve.config.schema import Config
 from labelsieve.data.pictures.cache import default_cache_dir
-from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.data.pictures.decode import WHITEST
 from labelsieve.data.pictures.framing import Frame
 from labelsieve.data.pictures.options import picture_options
 from labelsieve.data.pictures.presence import present

@@ -21,9 +21,9 @@ import numpy as np
 
 from labelsieve import run_files
 from labelsieve.config.schema import Config, from_yaml, to_yaml
+from labelsieve.disk import hold, lock_file, open_to_hold
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.locks import hold, lock_file, open_to_hold
 from labelsieve.run_files import is_there
 from labelsieve.runs import atomic
 

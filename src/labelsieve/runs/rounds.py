@@ -17,9 +17,8 @@ from labelsieve import run_files
 from labelsieve.config.schema import Config
 from labelsieve.data.label_files import label_hash
 from labelsieve.data.noisy_data import Truth
-from labelsieve.decisions.decision import DROP, LABELLING, UNSURE, Decision, from_facts
+from labelsieve.decisions.decision import DROP, LABELLING, UNSURE, Decision, from_facts, settled
 from labelsieve.decisions.log import NAME, DecisionLog
-from labelsieve.decisions.state import settled
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError, UsageError, command, suggest
 from labelsieve.issues.estimate import Share

@@ -17,8 +17,8 @@ from labelsieve.data.pictures.listing import LeftOut
 from labelsieve.data.pictures.opening import Check, Opened, Tell
 from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.presence import Known
+from labelsieve.data.side_files import check_labels, pinned_rows
 from labelsieve.data.sources import OWN, limited, load_data, open_own, tested_on
-from labelsieve.data.trusted import check_labels, pinned_rows
 from labelsieve.engine.device import choose_device
 from labelsieve.runs.features import Shown, embedder_of, is_frozen
 from labelsieve.runs.rounds import decided_rows, round_of

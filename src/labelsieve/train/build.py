@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from labelsieve import nets
 from labelsieve.config.method_settings import epochs_of, settings_for
 from labelsieve.config.schema import Config, ViewsConfig
-from labelsieve.data.augment import VectorViews, Views, vector_views, views_for
-from labelsieve.data.frequencies import read_frequencies
+from labelsieve.data.augment.strong import Views, views_for
+from labelsieve.data.augment.vectors import VectorViews, vector_views
 from labelsieve.data.noisy_data import Collection, NoisyData
+from labelsieve.data.side_files import read_frequencies
 from labelsieve.engine.device import choose_device, set_threads
 from labelsieve.engine.fast import FastEngine, Speed, be_deterministic, speed_for
 from labelsieve.engine.plain import PlainEngine

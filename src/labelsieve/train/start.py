@@ -22,7 +22,7 @@ from labelsieve.config.moved import check_there, moved_to
 from labelsieve.config.schema import Config, override
 from labelsieve.config.validate import validate_for
 from labelsieve.data import label_files
-from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.data.pictures.decode import WHITEST
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.reading import read_issues

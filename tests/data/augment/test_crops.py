@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from labelsieve.data.augment import Strong, Weak, views_for
 from labelsieve.data.augment.policies import Step
+from labelsieve.data.augment.strong import Strong, views_for
+from labelsieve.data.augment.weak import Weak
 from labelsieve.errors import UsageError
 
 SHAPE = (3, 7, 9)

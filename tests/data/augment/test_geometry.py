@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from labelsieve.data.augment.geometry import fixed_maps, warp
+from labelsieve.data.augment.edits import fixed_maps, warp
 
 from .pictures import BATCHES, from_pillow, patches, to_pillow
 

@@ -2,8 +2,15 @@
 
 import pytest
 
-from labelsieve.data.augment import AUTOAUGMENT_CIFAR10, AUTOAUGMENT_IMAGENET, OPERATIONS, POLICIES, UPRIGHT, Step
-from labelsieve.data.augment.policies import AMOUNT_OF_MAGNITUDE
+from labelsieve.data.augment.policies import (
+    AMOUNT_OF_MAGNITUDE,
+    AUTOAUGMENT_CIFAR10,
+    AUTOAUGMENT_IMAGENET,
+    OPERATIONS,
+    POLICIES,
+    UPRIGHT,
+    Step,
+)
 
 STEPS = {name: [step for pair in recipe.policy for step in pair] for name, recipe in POLICIES.items()}
 

@@ -6,7 +6,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor
 
-from labelsieve.data.augment.tone import TONAL
+from labelsieve.data.augment.edits import TONAL
 
 from .pictures import BATCHES, from_pillow, patches, to_pillow
 

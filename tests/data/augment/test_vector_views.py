@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labelsieve.data.augment import vector_views
+from labelsieve.data.augment.vectors import vector_views
 from labelsieve.errors import UsageError
 
 MEAN, STD = (0.0, 100.0, -3.0), (1.0, 50.0, 0.01)

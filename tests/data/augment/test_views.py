@@ -7,8 +7,10 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from labelsieve.data.augment import OPERATIONS, POLICIES, Step, Strong, Weak, views_for, weak
-from labelsieve.data.augment.strong import SKIP
+from labelsieve.data.augment import weak
+from labelsieve.data.augment.policies import OPERATIONS, POLICIES, Step
+from labelsieve.data.augment.strong import SKIP, Strong, views_for
+from labelsieve.data.augment.weak import Weak
 from labelsieve.errors import UsageError
 
 from . import test_geometry, test_tone

@@ -137,14 +137,14 @@ def test_without_processes_it_is_done_here(tmp_path: Path, monkeypatch: pytest.M
 
 DEADLY = """
 import os
-from labelsieve.data.pictures import tasks
-whole = tasks.fetch
+from labelsieve.data.pictures import pool
+whole = pool.fetch
 def fetch(reference):
     if "deadly" in str(reference):
         os._exit(9)
     return whole(reference)
-tasks.fetch = fetch
-tasks.serve()
+pool.fetch = fetch
+pool.serve()
 """
 
 
@@ -224,7 +224,7 @@ def test_two_runs_at_once_decode_once(tmp_path: Path) -> None:
 
 def test_looking_and_inspecting_need_no_torch() -> None:
     script = (
-        "import sys, labelsieve.data.inspection, labelsieve.data.pictures.tasks;"
+        "import sys, labelsieve.data.inspection, labelsieve.data.pictures.pool;"
         "sys.exit('torch' in sys.modules or 'pyarrow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], env=SOURCE, check=False).returncode == 0

@@ -8,7 +8,7 @@ from PIL import Image
 
 from labelsieve.data.arrays import read_arrays
 from labelsieve.data.inspection import inspection
-from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted, narrowing, white_for
+from labelsieve.data.pictures.decode import WHITEST, about_white, common_white, counted, narrowing, white_for
 from labelsieve.data.pictures.held import labelled_pictures
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.data.pictures.options import PictureOptions

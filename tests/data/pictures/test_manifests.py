@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelsieve.data.pictures.labels import name_labels, number_labels
+from labelsieve.data.pictures.listing import name_labels, number_labels
 from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise

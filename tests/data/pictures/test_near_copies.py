@@ -8,8 +8,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from labelsieve.data.inspection import inspection
-from labelsieve.data.pictures.copies import NEIGHBOURS, near_copies
-from labelsieve.data.pictures.looks import as_text, look, of_arrays, of_texts, thumbs
+from labelsieve.data.pictures.looks import NEIGHBOURS, as_text, look, near_copies, of_arrays, of_texts, thumbs
 
 
 def photo(seed: int, side: int = 96) -> Image.Image:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
-from labelsieve.data.augment.geometry import GEOMETRIC
-from labelsieve.data.augment.tone import TONAL
+from labelsieve.data.augment.edits import GEOMETRIC, TONAL
 
 OPERATIONS = (*GEOMETRIC, *TONAL)
 FACTORS = ("Contrast", "Color", "Brightness", "Sharpness")

@@ -1,4 +1,4 @@
-"""Strong views: weak views that go through a policy.
+"""Strong views: weak views that go through a policy; and the choice of both kinds by a picture's shape and a policy's name.
 
 Every picture has its own sub-policy. Pictures are sorted by operation so that those with the same one are worked on together,
 and go back to their places at the end. The sorting is done on the plan, on the host.
@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelsieve.data.augment.geometry import GEOMETRIC, RESAMPLE, fixed_maps, warp
-from labelsieve.data.augment.policies import FACTORS, OPERATIONS, SIGNED, Policy, Step
-from labelsieve.data.augment.tone import TONAL
+from labelsieve.data.augment.edits import GEOMETRIC, RESAMPLE, TONAL, fixed_maps, warp
+from labelsieve.data.augment.policies import FACTORS, OPERATIONS, POLICIES, SIGNED, Policy, Step
 from labelsieve.data.augment.weak import Rows, Shape, Weak, WeakPlan, check_fit, shape_of, spans, upload
 from labelsieve.errors import UsageError, suggest
 
@@ -132,3 +131,39 @@ def _signed(step: Step, sign: int, shape: Shape) -> float:
     if step.operation in FACTORS:
         return 1 + amount
     return amount * {"TranslateX": shape[2], "TranslateY": shape[1]}.get(step.operation, 1)
+
+
+SHIFTED_FROM = 16  # pixels a side
+POLICY_NAMES = ("auto", "none", *POLICIES)
+
+
+@dataclass(frozen=True)
+class Views:
+    """Weak views for guessing labels, strong ones for training."""
+
+    weak: Weak
+    strong: Strong
+
+    def plain(self, images: Tensor) -> Tensor:
+        """The pictures as they are evaluated, without a draw: whole, or their middle where views are crops."""
+        return self.weak.plain(images)
+
+
+def views_for(shape: Shape, mirror: bool, policy: str = "auto", crop: int | None = None) -> Views:
+    """Views for pictures of `shape` (C, H, W); shifts reach an eighth of the shorter side.
+
+    With `crop`, views are squares of that side, cut from the pictures without padding. Otherwise, pictures under 16 px are
+    not shifted in the weak views: they have no pixel to spare.
+
+    "auto" takes AutoAugment's CIFAR-10 policy for things that may be mirrored, "upright" for the others; so does "none", for
+    a recipe that asks for no strong views.
+    """
+    if policy in ("auto", "none"):
+        policy = "autoaugment-cifar10" if mirror else "upright"
+    if policy not in POLICIES:
+        raise UsageError(f'there is no policy "{policy}"{suggest(policy, POLICY_NAMES)}; choose from {", ".join(POLICY_NAMES)}')
+    recipe = POLICIES[policy]
+    side = min(shape[1:])
+    pad = round(side / 8) if side >= SHIFTED_FROM and crop is None else 0
+    weak = Weak(pad, mirror, crop)
+    return Views(weak, Strong(recipe.policy, weak, recipe.fill, recipe.resample))

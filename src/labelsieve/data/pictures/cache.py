@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from labelsieve.data.pictures.decode import PASSING
 from labelsieve.data.pictures.options import named
+from labelsieve.disk import hold
 from labelsieve.errors import ToolError
-from labelsieve.locks import hold
 from labelsieve.texts import byte_count
 
 HEADER = 128  # bytes before the pixels in an .npy of this kind

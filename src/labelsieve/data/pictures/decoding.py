@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from labelsieve import doors
 from labelsieve.data.pictures.cache import HEADER, PixelCache, cache_errors, cache_size, locked, make_folder
-from labelsieve.data.pictures.decode import GREY_MODES, PASSING
-from labelsieve.data.pictures.depth import WHITEST, about_white, common_white, counted
+from labelsieve.data.pictures.decode import GREY_MODES, PASSING, WHITEST, about_white, common_white, counted
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.pool import run_tasks, worker_count
+from labelsieve.data.pictures.pool import Task, run_tasks, worker_count
 from labelsieve.data.pictures.presence import lost
-from labelsieve.data.pictures.tasks import Task
 
 SIZES = (8, 16, 20, 24, 28, 32, 48, 64, 96, 128, 160, 224)
 SURVEY_STRETCH = 256

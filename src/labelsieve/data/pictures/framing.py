@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from labelsieve.data.pictures.decode import upright
-from labelsieve.data.pictures.depth import WHITEST
+from labelsieve.data.pictures.decode import WHITEST, upright
 
 MODES = ("center", "squash", "border")
 INTERPOLATIONS = {

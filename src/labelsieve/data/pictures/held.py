@@ -12,10 +12,9 @@ from labelsieve.data.arrays import read_arrays
 from labelsieve.data.embeddings import measured_vectors
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.cache import default_cache_dir
+from labelsieve.data.pictures.decode import WHITEST
 from labelsieve.data.pictures.decoding import Plan, Progress, Read, decoded
-from labelsieve.data.pictures.depth import WHITEST
-from labelsieve.data.pictures.labels import spelt_as
-from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, readable_name, untrained
+from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing, readable_name, spelt_as, untrained
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.presence import about_changed, about_gone, present, remember, unreadable
 from labelsieve.data.pictures.recognise import list_pictures, recognise

@@ -9,15 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelsieve.data.pictures import columns as usual
-from labelsieve.data.pictures.columns import columns_for
-from labelsieve.data.pictures.labels import MISSING, Labels, name_labels
-from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged, readable_name
+from labelsieve.data.pictures import tables as usual
+from labelsieve.data.pictures.folders import holds_picture, visible_folders
+from labelsieve.data.pictures.listing import (
+    MISSING,
+    SPLIT_NAMES,
+    SPLITS,
+    TRAIN,
+    Labels,
+    Listing,
+    arranged,
+    name_labels,
+    readable_name,
+)
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.paths import as_files_are_named, is_web_address, leaves_root
-from labelsieve.data.pictures.tables import open_table, read_cells
-from labelsieve.data.pictures.walking import holds_picture, visible_folders
+from labelsieve.data.pictures.tables import columns_for, open_table, read_cells
 from labelsieve.doors import short
 from labelsieve.errors import ToolError, suggest
 

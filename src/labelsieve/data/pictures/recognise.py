@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.data.npz import axes_of, keys_by_role, nothing_found, npz_keys
-from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures import tables as usual
 from labelsieve.data.pictures.arrow import is_vector, parquet_file, pyarrow_for
-from labelsieve.data.pictures.folders import read_folders, split_folders
+from labelsieve.data.pictures.folders import holds_picture, is_run, no_pictures, read_folders, split_folders, visible_folders
 from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing
 from labelsieve.data.pictures.manifest import metadata_files, naming_labels, read_imagefolder, read_manifest
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.paths import found_at
 from labelsieve.data.pictures.stored import holds_pictures, is_saved, read_stored, shard_files
 from labelsieve.data.pictures.tables import SUFFIXES, open_table
-from labelsieve.data.pictures.walking import holds_picture, is_run, no_pictures, visible_folders
 from labelsieve.data.pictures.websets import WEBSETS, web_set_at
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError

@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve import doors
-from labelsieve.data.pictures import columns as usual
+from labelsieve.data.pictures import tables as usual
 from labelsieve.data.pictures.arrow import parquet_file, pyarrow_for, stored_columns
-from labelsieve.data.pictures.columns import needed, optional
-from labelsieve.data.pictures.labels import Labels, name_labels, number_labels
-from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Listing, arranged
+from labelsieve.data.pictures.folders import is_hidden, visible_folders
+from labelsieve.data.pictures.listing import SPLIT_NAMES, SPLITS, TRAIN, Labels, Listing, arranged, name_labels, number_labels
 from labelsieve.data.pictures.manifest import check_unique, ids_of, labelled, splits_of
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import ArrowRows
-from labelsieve.data.pictures.walking import is_hidden, visible_folders
+from labelsieve.data.pictures.tables import needed, optional
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.texts import quoted
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelsieve.data.pictures.decoding import Plan, Read, decoded
+from labelsieve.data.pictures.folders import OUT, holds_picture, left_out, walk
 from labelsieve.data.pictures.listing import Listing
 from labelsieve.data.pictures.manifest import unlabelled_manifest
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import Files, Origin
 from labelsieve.data.pictures.stored import is_saved, shard_files, unlabelled_stored
 from labelsieve.data.pictures.tables import SUFFIXES
-from labelsieve.data.pictures.walking import OUT, holds_picture, left_out, walk
 from labelsieve.doors import is_folder, reading
 from labelsieve.errors import ToolError
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve import doors
+from labelsieve.data.pictures.folders import visible_folders, walk
 from labelsieve.data.pictures.listing import SPLITS, TEST, TRAIN, VAL, LeftOut, Listing
 from labelsieve.data.pictures.options import PictureOptions, named
 from labelsieve.data.pictures.origins import Files
-from labelsieve.data.pictures.walking import visible_folders, walk
 from labelsieve.errors import ToolError
 
 SIDE = 256  # pixels that are kept of a picture unless you choose a size; views are cut from them
