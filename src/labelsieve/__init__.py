@@ -11,7 +11,7 @@ from labelsieve.version import __version__
 if TYPE_CHECKING:
     from labelsieve.api.classifier import NoisyLabelClassifier
     from labelsieve.api.find import find_label_issues
-    from labelsieve.api.issue_table import IssueTable
+    from labelsieve.api.labels import IssueTable
     from labelsieve.methods.parts.cleaners import Evidence, MixtureCleaner, PrototypeCleaner, register_cleaner
     from labelsieve.methods.registry import register_method
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 HOMES = {
     "Evidence": "labelsieve.methods.parts.cleaners",
-    "IssueTable": "labelsieve.api.issue_table",
+    "IssueTable": "labelsieve.api.labels",
     "MixtureCleaner": "labelsieve.methods.parts.cleaners",
     "NoisyLabelClassifier": "labelsieve.api.classifier",
     "PrototypeCleaner": "labelsieve.methods.parts.cleaners",

@@ -98,7 +98,7 @@ def test_a_frame_or_records(monkeypatch: pytest.MonkeyPatch, found: tuple[IssueT
             raise ImportError(name)
         return builtins.__import__(name, *rest, **more)
 
-    monkeypatch.setattr("labelsieve.api.issue_table.importlib.import_module", without)
+    monkeypatch.setattr("labelsieve.api.labels.importlib.import_module", without)
     records = table.to_frame()
     assert records["label_score"].tolist() == table.label_score.tolist()
     assert records.dtype.names == ("id", "given_label", "suggested_label", "label_score", "is_label_issue", "rank")

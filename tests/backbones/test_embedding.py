@@ -15,8 +15,7 @@ from backbones.conftest import TINY
 from backbones.photos import Plan, folder, listing, photo
 from labelsieve.backbones.backbone import Backbone, backbone_for
 from labelsieve.backbones.embedding import Embedder, placed
-from labelsieve.backbones.pictures import ArrayPictures, FilePictures
-from labelsieve.backbones.store import FeatureStore
+from labelsieve.backbones.pictures import ArrayPictures, FeatureStore, FilePictures
 from labelsieve.data.pictures.framing import framed
 from labelsieve.errors import ToolError
 from runs.file_limit import files_at_most

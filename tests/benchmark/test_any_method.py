@@ -2,8 +2,7 @@
 
 import pytest
 
-from labelsieve.benchmark.any_method import counted, measure_method
-from labelsieve.benchmark.speed import made_rows
+from labelsieve.benchmark.speed import counted, made_rows, measure_method
 from labelsieve.config.presets import cifar10_sym
 from labelsieve.config.schema import Config, override
 from labelsieve.train.build import parts_for

@@ -10,7 +10,7 @@ import pytest
 from cli.conftest import Answer, Shell
 from cli.own import QUICK, folder
 from labelsieve.data.pictures import pool
-from labelsieve.exports import album
+from labelsieve.exports import label_files
 from labelsieve.issues.reading import read_issues
 from runs.tiny import pictures as stripes
 
@@ -158,7 +158,7 @@ def test_an_export_for_hugging_face_can_be_inspected(
     def refused(*words: object) -> None:
         raise OSError("another disk")
 
-    monkeypatch.setattr(album, "hardlink", refused)
+    monkeypatch.setattr(label_files, "hardlink", refused)
     said = shell("export", run, "--to", "huggingface", "--out", tmp_path / "links").out
     words = shlex.split(said[said.index("labelsieve inspect ") :])
     assert shell(*words[1:]).code == 0

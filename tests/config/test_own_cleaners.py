@@ -17,7 +17,7 @@ from labelsieve.methods.parts import cleaners
 from labelsieve.methods.parts.cleaners import Evidence, PrototypeCleaner
 from labelsieve.predict.evaluate import load_model
 from labelsieve.reproduce.curves import agreement_lines, auc_lines
-from labelsieve.reproduce.drawings import lines_figure, save
+from labelsieve.reproduce.figures import lines_figure, save
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.train.loop import each_epoch

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from labelsieve.engine.capture import Captured
+from labelsieve.engine.fast import Captured
 
 
 class Replayed:

@@ -7,9 +7,8 @@ import torch
 
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
-from labelsieve.engine.capture import Captured, CapturedPass
 from labelsieve.engine.device import callers_settings_kept
-from labelsieve.engine.fast import Speed, be_deterministic, compiled, speed_for
+from labelsieve.engine.fast import Captured, CapturedPass, Speed, be_deterministic, compiled, speed_for
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.ce import plain_epoch
 from labelsieve.methods.dividemix import Division
@@ -111,7 +110,7 @@ def test_a_pass_makes_every_step_once_and_in_order(monkeypatch: pytest.MonkeyPat
         made.append(rows.tolist())
         return rows.sum()
 
-    monkeypatch.setattr("labelsieve.engine.capture.Captured", lambda step, state: step)
+    monkeypatch.setattr("labelsieve.engine.fast.Captured", lambda step, state: step)
     rows = torch.arange(44)
     CapturedPass(step, list)((rows, rows.float()), 4)
     assert made == [rows[i : i + 4].tolist() for i in range(0, 44, 4)]

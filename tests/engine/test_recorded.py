@@ -10,8 +10,7 @@ from kernel_list import graphs_on_a_cpu
 from torch import Tensor, nn
 
 from labelsieve.data.augment.strong import views_for
-from labelsieve.engine.capture import TRIALS, Captured, CapturedPass
-from labelsieve.engine.fast import FastEngine, Speed
+from labelsieve.engine.fast import TRIALS, Captured, CapturedPass, FastEngine, Speed
 from labelsieve.errors import ToolError
 from labelsieve.methods.parts.subsets import RandomBatches
 from methods.tiny_run import Tiny, pictures, tiny

@@ -13,9 +13,8 @@ from PIL import Image
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError
-from labelsieve.exports.album import Album
 from labelsieve.exports.export import export_run
-from labelsieve.exports.label_files import Sheet, huggingface_files, labelstudio_files, read_sheet
+from labelsieve.exports.label_files import Album, Sheet, huggingface_files, labelstudio_files, read_sheet
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import pictures, tiny_config
 

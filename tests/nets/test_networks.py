@@ -6,7 +6,7 @@ from torch import nn
 
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS, build
-from labelsieve.nets.preact import PreActBlock, PreActResNet
+from labelsieve.nets.resnet import PreActBlock, PreActResNet
 
 CASES = [("small", size) for size in (8, 28, 32, 33)] + [("small-wide", 8), ("small-wide", 33)]
 CASES += [(name, size) for name in ("preact-resnet18", "preact-resnet18-identity") for size in (8, 28, 33)]

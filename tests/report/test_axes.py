@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from labelsieve.report.axes import Scale, drawable, span, spread, ticks_around, ticks_within
+from labelsieve.report.canvas import Scale, drawable, span, spread, ticks_around, ticks_within
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from labelsieve.errors import UsageError
+from labelsieve.report.charts import Curve
 from labelsieve.report.demo import DemoReport, DemoRow, demo_page, headline
-from labelsieve.report.line_chart import Curve
 from labelsieve.report.page import Suspect
 
 PICTURE = np.arange(64, dtype=np.uint8).reshape(1, 8, 8)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from labelsieve.errors import UsageError
-from labelsieve.report.crowded_map import crowded_map
-from labelsieve.report.heat_map import heat_map
+from labelsieve.report.maps import crowded_map, heat_map
 
 Reader = Callable[[str], ET.Element]
 NAMES = ["cat", "dog", "<frog> & 'co'"]

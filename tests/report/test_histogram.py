@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from labelsieve.report.histogram import Group, histogram
+from labelsieve.report.charts import Group, histogram
 
 Reader = Callable[[str], ET.Element]
 WORDS = {"title": "Losses", "x_label": "loss"}

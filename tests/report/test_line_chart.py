@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labelsieve.errors import UsageError
-from labelsieve.report.line_chart import Band, Curve, line_chart
+from labelsieve.report.charts import Band, Curve, line_chart
 
 Reader = Callable[[str], ET.Element]
 WORDS = {"title": "Accuracy", "x_label": "epoch", "y_label": "percent"}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labelsieve.issues.rules import SAMPLE_ISSUES
-from labelsieve.report.dot_map import HUES, MOST, NAMED, dot_map, tone
+from labelsieve.report.maps import HUES, MOST, NAMED, dot_map, tone
 from labelsieve.report.page import Odd, odd_gallery
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labelsieve.report import heat_map, style
+from labelsieve.report import maps, style
 from labelsieve.report.page import Section, Suspect, facts, figure, gallery, page, paragraph, steps, table
 
 HOSTILE = "<script>alert(1)</script> & \"'</td>"
@@ -104,7 +104,7 @@ def test_every_text_colour_is_readable_on_every_ground(theme: str) -> None:
 def test_numbers_in_cells_are_readable_at_every_strength(theme: str) -> None:
     tones = colours(theme)
     shares = np.linspace(0.001, 1, 300)
-    strengths = [heat_map.strength(share) for share in shares]
+    strengths = [maps.strength(share) for share in shares]
     assert all(a < b for a, b in pairwise(strengths))
     for share, strength in zip(shares, strengths):
         mixed = tuple(strength * s + (1 - strength) * g for s, g in zip(tones["s0"], tones["ground"]))

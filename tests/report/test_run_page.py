@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from labelsieve.issues.estimate import RIGHT, UNKNOWN_WORDS, Chances, Share, expected_yield
-from labelsieve.report.line_chart import Curve
+from labelsieve.report.charts import Curve
 from labelsieve.report.page import Suspect
-from labelsieve.report.run import run_page
-from labelsieve.report.run_facts import Corner, RunReport
+from labelsieve.report.run import Corner, RunReport, run_page
 
 HOSTILE = '</style><script src="x">alert(1)</script>&"\''
 Reader = Callable[[str], Any]

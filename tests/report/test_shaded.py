@@ -4,7 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
-from labelsieve.report.line_chart import Curve, line_chart
+from labelsieve.report.charts import Curve, line_chart
 
 Reader = Callable[[str], ET.Element]
 WORDS = {"title": "Yield", "x_label": "checked", "y_label": "wrong"}

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from labelsieve.errors import UsageError
-from labelsieve.report.pictures import picture, thumbnail
+from labelsieve.report.page import picture, thumbnail
 
 
 def decoded(address: str) -> Image.Image:

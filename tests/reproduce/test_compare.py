@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from labelsieve.errors import UsageError
-from labelsieve.reproduce.compare import compare_runs, differing_settings, short_names
-from labelsieve.reproduce.compare_page import BESIDE, compare_csv, compare_page, row_of
+from labelsieve.reproduce.compare import BESIDE, compare_csv, compare_page, compare_runs, differing_settings, row_of, short_names
 from runs.tiny import pictures, tiny_config, whole
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from labelsieve.config.schema import dotted_keys, override
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.reproduce import drawings
+from labelsieve.reproduce import figures
 from labelsieve.reproduce.curves import OF_A_RUN, auc_lines, densities, training_panels
-from labelsieve.reproduce.figure_files import Group, draw_all, folders_in, groups_of
+from labelsieve.reproduce.figures import Group, draw_all, folders_in, groups_of
 from labelsieve.results.early import read_early_losses
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import pictures, tiny_config, whole
@@ -101,7 +101,7 @@ def test_other_methods_are_drawn_by_name_and_by_their_own_ranking(tmp_path: Path
 
 def test_four_panels_share_one_legend(tmp_path: Path, swept: Path) -> None:
     (group,) = groups_of(folders_in([swept]))
-    figure = drawings.lines_figure(training_panels(group.records), 1, group.words)
+    figure = figures.lines_figure(training_panels(group.records), 1, group.words)
     figure.canvas.draw()
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len(names) == len(set(names)) == 4 and "plain training" in names
@@ -116,7 +116,7 @@ def test_one_name_looks_alike_in_all_panels(tmp_path: Path, swept: Path) -> None
     folders.append(RunFolder.open(tmp_path / "ce"))
     folders[-1].write_config(override(folders[-1].read_config(), {"training.lr": 0.01}))
     (group,) = groups_of(folders)
-    figure = drawings.lines_figure(training_panels(group.records), 1, group.words)
+    figure = figures.lines_figure(training_panels(group.records), 1, group.words)
     shown: dict[str, set[tuple[str, str]]] = {}
     for axes in figure.axes:
         for line in axes.get_lines():
@@ -174,7 +174,7 @@ def test_settings_that_a_seed_may_differ_in_exist() -> None:
 def test_every_line_has_a_look_of_its_own(tmp_path: Path, swept: Path) -> None:
     changes = [{"cleaning.tau": tau / 100} for tau in range(30, 50, 2)]
     lines = auc_lines(with_variants(tmp_path, swept, *changes).records)
-    looks = drawings.looks_of(lines)
+    looks = figures.looks_of(lines)
     shown = [looks[line.cleaner, line.settings] for line in lines]
     assert len(lines) == 12 and len(set(shown)) == 12
 
@@ -184,8 +184,8 @@ def test_captions_are_within_the_picture(tmp_path: Path, swept: Path) -> None:
     shapes = densities(read_early_losses(group.folders[-1]))
     words = "cifar100-sym90, 120 to 450 epochs, 50,000 pictures, 3 seeds (SHORT RUN)"
     made = [
-        drawings.losses_figure(shapes, {"clean": 0.5, "noisy": 0.5}, words),
-        drawings.lines_figure([("AUC", auc_lines(group.records))], 1, words),
+        figures.losses_figure(shapes, {"clean": 0.5, "noisy": 0.5}, words),
+        figures.lines_figure([("AUC", auc_lines(group.records))], 1, words),
     ]
     for figure in made:
         figure.canvas.draw()

@@ -10,8 +10,7 @@ import pytest
 from labelsieve.cli.main import main
 from labelsieve.config.schema import Config
 from labelsieve.errors import UsageError
-from labelsieve.reproduce.cells import Cell, chosen
-from labelsieve.reproduce.paper import TABLES
+from labelsieve.reproduce.paper import TABLES, Cell, chosen
 from labelsieve.reproduce.tasks import Places, Settings, lacks, tasks_for
 from labelsieve.terminal import training
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from labelsieve.benchmark.any_method import LOOK
+from labelsieve.benchmark.speed import LOOK
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.reproduce.cells import Job
-from labelsieve.reproduce.paper import TABLES
+from labelsieve.reproduce.paper import TABLES, Job
 from labelsieve.reproduce.plan import (
     H200,
     MARGIN,

@@ -14,7 +14,7 @@ import pytest
 
 from labelsieve import run_files
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.reproduce import warm_ups
+from labelsieve.reproduce import sweep as sweeping
 from labelsieve.reproduce.sweep import check, open_sweep, read_sweep, work
 from labelsieve.reproduce.tasks import Settings, held
 from labelsieve.train.loop import each_epoch
@@ -67,7 +67,7 @@ def test_a_warm_up_that_cannot_be_left_for_others_stops_nothing(
     def full(folder: Path, state: object) -> None:
         raise ToolError(f"{folder}: no space")
 
-    monkeypatch.setattr(warm_ups, "checkpoint", SimpleNamespace(save=full, load=warm_ups.checkpoint.load))
+    monkeypatch.setattr(sweeping, "checkpoint", SimpleNamespace(save=full, load=sweeping.checkpoint.load))
     said: list[str] = []
     report = sweep(source, tmp_path / "sweep", said, cleaners=["gmm-agn", "cpc-awr"])
     assert len(report.done) == 2 and not report.failed and len(said) == 2 * EPOCHS

@@ -10,8 +10,19 @@ from statistics import mean, stdev
 import pytest
 
 from labelsieve.reproduce.paper import table2
-from labelsieve.reproduce.results import NEVER_JUDGED, CellResult, final, result, values
-from labelsieve.reproduce.table_files import as_markdown, as_page, as_rows, cells_of, tail_said, write_table
+from labelsieve.reproduce.results import (
+    NEVER_JUDGED,
+    CellResult,
+    as_markdown,
+    as_page,
+    as_rows,
+    cells_of,
+    final,
+    result,
+    tail_said,
+    values,
+    write_table,
+)
 from labelsieve.reproduce.tasks import Places, Settings, tasks_for
 from labelsieve.runs.findings import read_record
 from labelsieve.runs.folder import RunFolder

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from labelsieve.reproduce.cells import Cell, Job, Table
+from labelsieve.reproduce.paper import Cell, Job, Table
 from labelsieve.reproduce.sweep import Report, open_sweep, work
 from labelsieve.reproduce.tasks import Places, Settings, Task, tasks_for
 from labelsieve.train.loop import Progress, each_epoch

@@ -16,7 +16,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from labelsieve.errors import ToolError
-from labelsieve.review import invitation as tokens
+from labelsieve.review import guard as tokens
 from labelsieve.review.guard import BODY
 from labelsieve.review.opening import open_review
 from labelsieve.review.serving import address, is_loopback, names_for

@@ -6,8 +6,7 @@ import pytest
 
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.issues.rules import AMBIGUOUS, FINE, KINDS
-from labelsieve.review.desk import Desk
-from labelsieve.review.filters import STATES
+from labelsieve.review.desk import STATES, Desk
 from labelsieve.review.table import IssueTable, read_table
 from review.made import made_run
 

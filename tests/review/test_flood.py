@@ -23,7 +23,7 @@ STRANGERS = 1100
 PATIENCE = 120.0  # of a machine that is busy with other tests
 HALF = b"GET /api/start HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 START = (
-    "import resource, sys; from labelsieve.review import connections;"
+    "import resource, sys; from labelsieve.review import serving;"
     "resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv.pop(1)),) * 2); exec(sys.argv.pop(1));"
     "from labelsieve.cli.main import main; sys.argv[0] = 'labelsieve'; main()"
 )
@@ -150,7 +150,7 @@ def test_the_owner_gets_in_past_a_thousand_half_requests_and_little_is_complaine
 
 def test_the_oldest_stranger_makes_room_then_an_idle_page_and_nobody_who_is_at_work(serve: Serve) -> None:
     """Four connections of one address, eight in all."""
-    served = serve("connections.MOST = 8; connections.PATIENCE = 3600")
+    served = serve("serving.MOST = 8; serving.PATIENCE = 3600")
     page = served.connect()
     assert served.ask(page) == 200
     first, second, third = (served.stranger() for _ in range(3))
@@ -180,7 +180,7 @@ def test_the_oldest_stranger_makes_room_then_an_idle_page_and_nobody_who_is_at_w
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(serve: Serve) -> None:
-    served = serve("connections.PATIENCE = 0.5")
+    served = serve("serving.PATIENCE = 0.5")
     page = served.connect()
     assert served.ask(page) == 200
     silent, half, asking = served.connect(), served.stranger(), served.connect()

@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from labelsieve.cli.main import main
-from labelsieve.review import invitation, serving
-from labelsieve.review.invitation import Invitation, owner_of
+from labelsieve.review import guard, serving
+from labelsieve.review.guard import Invitation, owner_of
 from labelsieve.review.opening import open_review
 from review.conftest import PORT, TOKEN, bare
 
@@ -41,9 +41,9 @@ def test_the_first_visitor_gets_the_cookie_and_no_other(visitor: Callable[[], Te
 def test_another_user_of_the_machine_is_not_let_in_and_does_not_use_it_up(
     visitor: Callable[[], TestClient], invited: Invitation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(invitation, "owner_of", lambda peer, port: os.getuid() + 1)
+    monkeypatch.setattr(guard, "owner_of", lambda peer, port: os.getuid() + 1)
     assert visitor().get("/", params={"once": invited.code}).status_code == 401
-    monkeypatch.setattr(invitation, "owner_of", lambda peer, port: os.getuid())
+    monkeypatch.setattr(guard, "owner_of", lambda peer, port: os.getuid())
     assert visitor().get("/", params={"once": invited.code}).status_code == 200
 
 
@@ -62,7 +62,7 @@ def test_the_browser_is_not_called_with_the_token(run: Path, monkeypatch: pytest
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
     monkeypatch.setattr(serving, "serve", lambda *given: given[-1]())  # ready
-    monkeypatch.setattr("labelsieve.review.invitation.run_token", lambda path: TOKEN)
+    monkeypatch.setattr("labelsieve.review.guard.run_token", lambda path: TOKEN)
     monkeypatch.setattr(sys, "argv", ["labelsieve", "review", str(run), "--port", "0"])
     with pytest.raises(SystemExit):
         main()

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from labelsieve.review.texts import Texts
+from labelsieve.review.table import Texts
 
 NAMES = ["Cat_1", "", "ab", "ca", "naïve Ü", "tabby", "x" * 50]
 

@@ -12,7 +12,7 @@ from labelsieve.corrected import tree as trees
 from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures.fetch import open_inside
 from labelsieve.errors import ToolError
-from labelsieve.exports.album import Album
+from labelsieve.exports.label_files import Album
 from runs.made_runs import as_advised, files_in, made_run
 
 pytestmark = pytest.mark.usefixtures("own_cache")

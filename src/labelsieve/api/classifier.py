@@ -20,10 +20,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from labelsieve.api.issue_table import IssueTable, identities
-from labelsieve.api.labels import BadInput, check_present, plain, plain_labels, warn_of_order
-from labelsieve.api.looking import LOAD_PICTURES, check_no_names, seen_through
-from labelsieve.api.samples import form_of, rows_of, stacked
+from labelsieve.api.labels import BadInput, IssueTable, check_present, identities, plain, plain_labels, warn_of_order
+from labelsieve.api.samples import LOAD_PICTURES, check_no_names, form_of, rows_of, seen_through, stacked
 from labelsieve.config.presets import Settings, own, vectors
 from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at
 from labelsieve.config.validate import cleaner_of, unheeded, validate

@@ -16,9 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from labelsieve.api.issue_table import IssueTable, identities
-from labelsieve.api.labels import BadInput, numbered, plain, warn_of_order
-from labelsieve.api.looking import MAKE_VECTORS, Seen, check_no_names, seen_through
+from labelsieve.api.labels import BadInput, IssueTable, identities, numbered, plain, warn_of_order
+from labelsieve.api.samples import MAKE_VECTORS, Seen, check_no_names, seen_through
 from labelsieve.data.probabilities import shares
 from labelsieve.engine.device import callers_settings_kept, set_threads
 from labelsieve.errors import ToolError

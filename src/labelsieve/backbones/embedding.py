@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelsieve.backbones.backbone import Backbone
-from labelsieve.backbones.pictures import ArrayPictures, Block, FilePictures, Pictures
-from labelsieve.backbones.store import FeatureStore
+from labelsieve.backbones.pictures import ArrayPictures, Block, FeatureStore, FilePictures, Pictures
 from labelsieve.data.noisy_data import Collection, Held, vector_statistics
 from labelsieve.data.pictures.cache import locked
 from labelsieve.data.pictures.decoding import Plan, Progress, Taken

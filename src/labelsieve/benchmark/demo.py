@@ -10,8 +10,8 @@ import numpy as np
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.methods.parts.diagnostics import precision_recall
+from labelsieve.report.charts import Curve
 from labelsieve.report.demo import DemoReport, DemoRow, Suspect
-from labelsieve.report.line_chart import Curve
 from labelsieve.train.run import Run
 
 METHODS = ("ce", "cpc")

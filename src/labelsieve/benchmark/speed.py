@@ -3,30 +3,37 @@
 The ceiling is the network alone, in the engine's own form (compiled and captured where the device can): images/s trained
 at 4 batches and inferred at 6. `engine_fraction` is the time the ceiling needs for an epoch's forward and backward passes
 over the time the epoch takes.
+
+Of any other method, what its networks see is counted, not told.
 """
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, Held, NoisyData
-from labelsieve.engine.capture import Captured
-from labelsieve.engine.fast import FastEngine
+from labelsieve.engine.fast import Captured, FastEngine
 from labelsieve.errors import UsageError
 from labelsieve.methods.ce import plain_epoch
+from labelsieve.methods.contract import Phase
 from labelsieve.methods.dividemix import DivideMix, Division
-from labelsieve.methods.epochs import CHUNK, inputs_of, run
-from labelsieve.methods.net import Net
+from labelsieve.methods.epochs import CHUNK, Named, inputs_of, run
+from labelsieve.methods.net import Net, See
+from labelsieve.methods.parts.neighbours import nearest
 from labelsieve.runs.environment import describe
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
+
+LOOK = "evidence of one network"
 
 
 @dataclass
@@ -42,6 +49,70 @@ class Bench:
     engine_fraction: float = 0.0
     peak_gib: float | None = None  # of tensors at one time
     held_gib: float | None = None  # taken from the device for them: every recorded step keeps memory of its own
+
+
+def measure_method(config: Config, rows: Rows, say: Callable[[str], None], repeats: int = 3, began: float | None = None) -> Bench:
+    """One epoch as the method has it half-way through a run; `began` is when the command did (`time.perf_counter`)."""
+    began = time.perf_counter() if began is None else began
+    parts = parts_for(config, rows)
+    clock, device = Clock(parts.engine.device), parts.engine.device
+    seen = counted(parts)
+    result = Bench(
+        device_words(parts), {"samples": len(rows.data), "batch": parts.method.training.batch, "method": config.method}
+    )
+    result.shape |= {"network": config.network, "picture": list(rows.data.shape), "trained": seen[True], "looked": seen[False]}
+    result.startup_s = time.perf_counter() - began
+    result.ceiling = ceiling(parts, rows, clock, repeats)
+    features = parts.engine.evidence(parts.method.nets[0]).features
+    result.parts_s[LOOK] = clock.seconds(lambda: parts.engine.evidence(parts.method.nets[0]), repeats)
+    result.parts_s["200 nearest of all"] = clock.seconds(lambda: nearest(features, 200), repeats)
+    result.epoch_s = clock.seconds(lambda: whole_epoch(parts), repeats)
+    ideal = seen[True] / result.ceiling["trained"] + seen[False] / result.ceiling["inferred"]
+    result.engine_fraction = ideal / result.epoch_s
+    if device.type == "cuda":
+        result.peak_gib = torch.cuda.max_memory_allocated(device) / 2**30
+        result.held_gib = torch.cuda.max_memory_reserved(device) / 2**30
+    say(f"{config.method} epoch: {result.epoch_s:.3f} s, engine_fraction {result.engine_fraction:.3f}")
+    return result
+
+
+def whole_epoch(parts: Parts) -> None:
+    """All phases of the epoch half-way."""
+    at = parts.method.training.epochs // 2
+    for turn, found in enumerate(parts.method.phases(at, parts.engine)):
+        if isinstance(found, Phase):
+            run(found, parts.engine, parts.method.training.seed, at, turn)
+
+
+def counted(parts: Parts) -> Counter[bool]:
+    """Pictures that networks are shown in an epoch: by whether it is to train on them. Steps are run as they are written."""
+    seen: Counter[bool] = Counter()
+    with shown_to(parts, seen):
+        whole_epoch(parts)
+    return seen
+
+
+@contextmanager
+def shown_to(parts: Parts, seen: Counter[bool]) -> Iterator[None]:
+    engine, eyes = parts.engine, [eye for net in parts.method.nets for eye in net.eyes()]
+    before = [eye.see for eye in eyes]
+    engine.prepare = Named  # type: ignore[method-assign]
+    for eye in eyes:
+        eye.see = counting(eye.see, seen)
+    try:
+        yield
+    finally:
+        del engine.prepare  # the class has its own
+        for eye, see in zip(eyes, before):
+            eye.see = see
+
+
+def counting(see: See, seen: Counter[bool]) -> See:
+    def looks(network: nn.Module, pixels: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
+        seen[torch.is_grad_enabled()] += len(pixels)
+        return see(network, pixels, mean, std)
+
+    return looks
 
 
 def made_rows(samples: int, classes: int, shape: tuple[int, int, int], seed: int = 0) -> Rows:

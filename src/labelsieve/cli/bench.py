@@ -59,8 +59,7 @@ def bench(
     if profile is not None:
         say_profile(profile, device, network, samples, classes or 14, settings, json_file)
         return
-    from labelsieve.benchmark.any_method import measure_method
-    from labelsieve.benchmark.speed import made_rows, measure
+    from labelsieve.benchmark.speed import made_rows, measure, measure_method
     from labelsieve.config.fitting import fitted
     from labelsieve.config.method_settings import cell_settings
     from labelsieve.config.presets import cifar10_sym

@@ -22,8 +22,7 @@ def compare(
 ) -> None:
     """Compare runs side by side. Final numbers, differences with a paired bootstrap interval, and the settings that differ."""
     from labelsieve.cli.report import refuse_other_files
-    from labelsieve.reproduce.compare import compare_runs, differing_settings
-    from labelsieve.reproduce.compare_page import compare_csv, compare_page
+    from labelsieve.reproduce.compare import compare_csv, compare_page, compare_runs, differing_settings
     from labelsieve.runs import atomic
     from labelsieve.terminal.console import check_new, console
 
@@ -70,7 +69,7 @@ def _say_runs(found: "Sequence[Compared]") -> None:
     """The runs' places by number, then two narrow tables, for terminals are."""
     from rich.table import Table
 
-    from labelsieve.reproduce.compare_page import HEADER, row_of
+    from labelsieve.reproduce.compare import HEADER, row_of
     from labelsieve.terminal.console import console
 
     for place, run in enumerate(found, 1):

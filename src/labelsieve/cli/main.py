@@ -7,24 +7,18 @@ import typer
 from typer.core import TyperGroup
 
 from labelsieve.cli import (
-    apply,
     bench,
     bench_cleanlab,
     compare,
-    decisions,
     demo,
-    doctor,
     embed,
-    evaluate,
-    export,
     inspect,
-    methods,
+    listings,
+    outputs,
     predict,
-    presets,
     rank,
     report,
     reproduce,
-    resume,
     review,
     train,
 )
@@ -74,19 +68,19 @@ app.command("inspect")(inspect.inspect)
 app.command("embed")(embed.embed)
 app.command("rank")(rank.rank)
 app.command("train")(train.train)
-app.command("resume")(resume.resume)
+app.command("resume")(train.resume)
 app.command("predict")(predict.predict)
-app.command("evaluate")(evaluate.evaluate)
+app.command("evaluate")(predict.evaluate)
 app.command("report")(report.report)
 app.command("review")(review.review)
-app.command("apply", cls=apply.WithBareDecisions)(apply.apply)
-app.command("decisions")(decisions.decisions)
-app.command("export")(export.export)
+app.command("apply", cls=outputs.WithBareDecisions)(outputs.apply)
+app.command("decisions")(outputs.decisions)
+app.command("export")(outputs.export)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
-app.command("methods")(methods.methods)
-app.command("presets")(presets.presets)
-app.command("doctor")(doctor.doctor)
+app.command("methods")(listings.methods)
+app.command("presets")(listings.presets)
+app.command("doctor")(listings.doctor)
 app.command("bench")(bench.bench)
 app.command("bench-cleanlab")(bench_cleanlab.bench_cleanlab)
 

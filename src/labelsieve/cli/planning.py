@@ -11,7 +11,7 @@ from labelsieve.config.resolve import parse_settings
 from labelsieve.data.sources import source_at, whole_path, whole_spec
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import UsageError
-from labelsieve.reproduce.cells import Cell, Job, Table, chosen
+from labelsieve.reproduce.paper import Cell, Job, Table, chosen
 from labelsieve.reproduce.plan import (
     H200,
     TINY,

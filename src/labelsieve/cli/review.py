@@ -25,7 +25,7 @@ def review(
 
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ToolError('review needs the packages fastapi and uvicorn; get them with: pip install "labelsieve[review]"')
-    from labelsieve.review.invitation import Invitation, run_token
+    from labelsieve.review.guard import Invitation, run_token
     from labelsieve.review.opening import open_review
     from labelsieve.review.serving import address, is_loopback, listen, serve
 

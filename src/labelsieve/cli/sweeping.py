@@ -11,11 +11,10 @@ from rich.table import Table as Grid
 
 from labelsieve.cli.planning import Asked, Planned, planned, say_time
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.reproduce.cells import Job, Table
-from labelsieve.reproduce.figure_files import draw_all, folders_in, groups_of
-from labelsieve.reproduce.results import CellResult, Final, final, result
+from labelsieve.reproduce.figures import draw_all, folders_in, groups_of
+from labelsieve.reproduce.paper import Job, Table
+from labelsieve.reproduce.results import HEADER, CellResult, Final, cells_of, final, result, write_table
 from labelsieve.reproduce.sweep import Report, Sweep, check, open_sweep, work
-from labelsieve.reproduce.table_files import HEADER, cells_of, write_table
 from labelsieve.reproduce.tasks import Task, held, refuse_other_settings, tasks_for
 from labelsieve.runs.findings import read_record
 from labelsieve.terminal.console import console, interruptible, parse_duration, stopped_at_once

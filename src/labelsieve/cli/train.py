@@ -1,16 +1,89 @@
-"""`labelsieve train DATA --out RUN`: a new run, from what the user says to a finished run folder."""
+"""`labelsieve train DATA --out RUN` and `resume RUN`: from what the user says to a finished run folder.
 
+`--gpus N` gives the same command again as N processes, started as torchrun does.
+"""
+
+import os
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelsieve.cli.gpus import Gpus, among_others
-from labelsieve.cli.picture_options import OPTIONS, Said, Settings, reads_data
+from labelsieve.cli.picture_options import OPTIONS, Said, Settings, copied_here, reads_data
 
 if TYPE_CHECKING:
     from labelsieve.config.schema import Config
+    from labelsieve.train.ranks import Meeting
+Gpus = Annotated[
+    int | None,
+    typer.Option(min=1, help="Train with so many processes, one for each GPU of this machine; with --device cpu on its cores."),
+]
+PATIENT = str(24 * 3600)  # seconds that torchrun waits after a first Ctrl-C: the epoch is trained to its end
+
+
+def is_rank() -> bool:
+    return "RANK" in os.environ
+
+
+def launch(gpus: int, device: str | None) -> None:
+    """Start the processes, wait for them, and end as they did."""
+    from labelsieve.engine.device import choose_device, usable_cores
+    from labelsieve.errors import UsageError
+
+    kind = choose_device(device or "auto").type
+    import torch
+    import torch.distributed as dist
+
+    if kind == "cpu" and device != "cpu":
+        raise UsageError(f"--gpus {gpus}: torch {torch.__version__} sees no GPU here; leave it out, or add --device cpu")
+    if kind == "cuda" and gpus > torch.cuda.device_count():
+        raise UsageError(f"--gpus {gpus}: there are {torch.cuda.device_count()} here; use --gpus {torch.cuda.device_count()}")
+    if not dist.is_available():
+        raise UsageError(f"--gpus {gpus}: torch {torch.__version__} was built without torch.distributed; leave it out")
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", PATIENT)
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // gpus)))
+    raise typer.Exit(_ran(gpus))
+
+
+def _ran(gpus: int) -> int:
+    """The exit code of the processes. torchrun's own account of how they ended would bury what they say."""
+    import logging
+
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.disable(logging.CRITICAL)
+    here = {"rdzv_backend": "c10d", "rdzv_endpoint": "127.0.0.1:0", "local_addr": "127.0.0.1", "run_id": str(os.getpid())}
+    config = LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=gpus, max_restarts=0, **here)  # type: ignore[arg-type]
+    try:
+        elastic_launch(config, sys.executable)("-m", "labelsieve", *sys.argv[1:])
+    except ChildFailedError as error:
+        codes = [failure.exitcode for failure in error.failures.values()]
+        return next((code for code in codes if code > 0), 1)
+    except SignalException as error:
+        return 128 + int(error.sigval)
+    return 0
+
+
+@contextmanager
+def among_others(gpus: int | None, device: str | None) -> "Iterator[Meeting | None]":
+    """This process's meeting with the others that torchrun started, if it did. Only the first of them speaks."""
+    if gpus is not None and gpus > 1 and not is_rank():
+        launch(gpus, device)
+    if not is_rank():
+        yield None
+        return
+    from labelsieve.terminal.console import shortened, visible
+    from labelsieve.train.ranks import meeting
+
+    with meeting(device, lambda words: typer.echo(f"error: {shortened(visible(words))}", err=True)) as met:
+        yield met
+
 
 TimeLimit = Annotated[
     str | None,
@@ -211,3 +284,39 @@ def config_for(
     if data is None:
         raise UsageError("no data are named; give a folder, a table or a data set, or --decisions RUN for a reviewed run's")
     return resolve(data, named=preset, options=options, settings=settings)
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="The run folder.")],
+    data: Annotated[str | None, typer.Option(help="Where the data are now, if they moved since the run started.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default: as before.")] = None,
+    gpus: Gpus = None,
+    method_file: MethodFile = None,
+    time_limit: TimeLimit = None,
+) -> None:
+    """Resume a stopped run. On the same machine the result is the same as without the stop."""
+    began = time.monotonic()
+    from labelsieve.data.sources import source_at
+    from labelsieve.terminal.console import interruptible, parse_duration
+    from labelsieve.terminal.looking import Looking
+    from labelsieve.terminal.training import TOO_EARLY, show_training
+    from labelsieve.train import start
+    from labelsieve.train.ranks import run_together
+
+    if method_file is not None:
+        from labelsieve.methods.registry import run_method_file
+
+        run_method_file(method_file)
+    seconds = parse_duration(time_limit) if time_limit else None
+    source = source_at(copied_here(data, Said({}, []))) if data else None
+    with among_others(gpus, device) as met:
+        with interruptible(TOO_EARLY), Looking().shown() as watch:
+            resumed = run_together(
+                met,
+                lambda: start.resume(run, source=source, device=device, watch=watch),
+                run,
+                source,
+                device,
+                watch,
+            )
+        show_training(resumed, seconds, began)

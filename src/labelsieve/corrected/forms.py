@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from labelsieve.corrected.arrays import collection_npz, corrected_npz
 from labelsieve.corrected.corrections import Corrections
-from labelsieve.corrected.shards import Rewritten, corrected_shards
-from labelsieve.corrected.table import corrected_table
+from labelsieve.corrected.tables import Rewritten, collection_npz, corrected_npz, corrected_shards, corrected_table
 from labelsieve.corrected.tree import PUTS, Placed, class_tree, no_folder_name, place, table_tree
 from labelsieve.data.embeddings import labels_beside
 from labelsieve.data.noisy_data import MEMORY, Collection, NoisyData

@@ -13,8 +13,7 @@ from labelsieve.decisions.incoming import Incoming, Sample, entries, read_rows
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.doors import read_json, reading
 from labelsieve.errors import ToolError, UsageError, suggest
-from labelsieve.exports.album import Album
-from labelsieve.exports.label_files import choice
+from labelsieve.exports.label_files import Album, choice
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings, read_findings
 from labelsieve.runs.folder import RunFolder

@@ -21,8 +21,7 @@ from labelsieve.data.pictures.framing import Frame
 from labelsieve.data.pictures.options import FLAGS
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.exports import label_files
-from labelsieve.exports.album import Album
-from labelsieve.exports.label_files import read_sheet
+from labelsieve.exports.label_files import Album, read_sheet
 from labelsieve.predict.model import Model, load_model, together
 from labelsieve.runs import atomic
 from labelsieve.runs.checks import check_place

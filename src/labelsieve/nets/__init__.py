@@ -7,8 +7,7 @@ from torch import nn
 
 from labelsieve.errors import UsageError, suggest
 from labelsieve.nets.own import REGISTERED, WithHead, adapted, copies_of, lent, own_network
-from labelsieve.nets.preact import PreActResNet
-from labelsieve.nets.resnet import resnet18, resnet18_cifar, resnet50
+from labelsieve.nets.resnet import PreActResNet, resnet18, resnet18_cifar, resnet50
 from labelsieve.nets.small import Mlp, SmallNet
 from labelsieve.nets.zoo import PREFIX, check_model, zoo_network
 

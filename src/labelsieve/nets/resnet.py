@@ -1,17 +1,68 @@
-"""ResNet-18 and ResNet-50 for pictures of 64 px and more, and ResNet-18 for 32 px: x -> (logits, v), D = 512 or 2048.
-
-A 7x7 stem that halves, a pooling that halves again (for 32 px a 3x3 stem that halves nothing), four stages (64-128-256-512,
-strides 1 2 2 2) of plain or of bottleneck blocks. A bottleneck's stride is in its 3x3 convolution. Parts carry the names that
-published weights use, the classifier aside. With 3 channels and 1000 classes: 11,689,512 and 25,557,032 parameters.
-"""
+"""PreAct-ResNet-18 and -34 for 32 px pictures, ResNet-18 and -50 for 64 px and more, ResNet-18 for 32 px: x -> (logits, v)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from labelsieve.errors import ToolError
 from labelsieve.nets.small import head
+
+
+class PreActBlock(nn.Module):
+    """`identity`: a shortcut that changes no shape passes the raw input on, as He et al. (2016) proposed it."""
+
+    def __init__(self, narrow: int, wide: int, stride: int, identity: bool = False) -> None:
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(narrow)
+        self.conv1 = nn.Conv2d(narrow, wide, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(wide)
+        self.conv2 = nn.Conv2d(wide, wide, 3, 1, 1, bias=False)
+        changes = stride != 1 or narrow != wide
+        self.shortcut = nn.Conv2d(narrow, wide, 1, stride, bias=False) if changes else None
+        self.identity = identity
+
+    def forward(self, x: Tensor) -> Tensor:
+        active = torch.relu(self.bn1(x))
+        passed = self.shortcut(active) if self.shortcut is not None else x if self.identity else active
+        return self.conv2(torch.relu(self.bn2(self.conv1(active)))) + passed
+
+
+class PreActResNet(nn.Module):
+    """Weights of one wiring are none of the other, so they bear other names: `stages`, or `blocks` with `identity`."""
+
+    def __init__(
+        self, channels: int, classes: int, width: int = 64, identity: bool = False, depths: Sequence[int] = (2, 2, 2, 2)
+    ) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        blocks: list[nn.Module] = []
+        narrow = width
+        for stage, depth in enumerate(depths):
+            wide = width * 2**stage
+            blocks.append(PreActBlock(narrow, wide, 2 if stage else 1, identity))
+            blocks += [PreActBlock(wide, wide, 1, identity) for _ in range(depth - 1)]
+            narrow = wide
+        self.body = "blocks" if identity else "stages"
+        self.add_module(self.body, nn.Sequential(*blocks))
+        self.features = narrow
+        self.classifier = nn.Linear(narrow, classes)
+        self.register_load_state_dict_pre_hook(_of_this_wiring)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return head(self.classifier, getattr(self, self.body)(torch.relu(self.bn1(self.conv1(x)))))
+
+
+def _of_this_wiring(network: nn.Module, state: dict[str, Any], prefix: str, *_: object) -> None:
+    other, name = ("stages", "preact-resnet18") if network.body == "blocks" else ("blocks", "preact-resnet18-identity")
+    if any(key.startswith(f"{prefix}{other}.") for key in state):
+        raise ToolError(
+            f"weights of network {name}, whose shortcuts pass other things on; if an early labelsieve trained this run with it, "
+            f"write its name in place of the other's into config.yaml and model.json"
+        )
 
 
 class PlainBlock(nn.Module):

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labelsieve.errors import UsageError
-from labelsieve.report.histogram import Group, histogram
-from labelsieve.report.line_chart import Band, Curve, line_chart
+from labelsieve.report.charts import Band, Curve, Group, histogram, line_chart
 from labelsieve.report.markup import percent
 from labelsieve.report.page import Section, Suspect, facts, figure, gallery, page, paragraph, steps, table
 

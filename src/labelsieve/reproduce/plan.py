@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from labelsieve import doors, run_files
-from labelsieve.benchmark.any_method import LOOK
-from labelsieve.benchmark.speed import Clock, epoch, made_rows, warm_up
+from labelsieve.benchmark.speed import LOOK, Clock, epoch, made_rows, warm_up
 from labelsieve.config.fitting import network_for
 from labelsieve.config.method_settings import divides, epochs_of
 from labelsieve.config.schema import override
@@ -23,9 +22,9 @@ from labelsieve.errors import UsageError
 from labelsieve.methods import PROTOTYPES
 from labelsieve.methods.ce import CrossEntropy
 from labelsieve.methods.dividemix import Division
-from labelsieve.reproduce.cells import Job
+from labelsieve.reproduce.paper import Job
+from labelsieve.reproduce.sweep import warm_up_key
 from labelsieve.reproduce.tasks import Settings, Task
-from labelsieve.reproduce.warm_ups import warm_up_key
 from labelsieve.runs.findings import read_record
 from labelsieve.train.build import parts_for
 

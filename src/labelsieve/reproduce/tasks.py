@@ -15,7 +15,7 @@ from labelsieve.config.schema import Config, dotted_keys, full_key, override, va
 from labelsieve.disk import hold
 from labelsieve.doors import FLAGS
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.reproduce.cells import Job
+from labelsieve.reproduce.paper import Job
 from labelsieve.runs import atomic
 from labelsieve.runs.folder import RunFolder
 

@@ -14,9 +14,9 @@ from labelsieve.data.npz import read_npz
 from labelsieve.data.pictures.presence import Known, only_deleted
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import ACTIONS, KINDS, NEAR_COPY, RELABEL, SAMPLE_ISSUES
-from labelsieve.report.line_chart import Curve
+from labelsieve.report.charts import Curve
 from labelsieve.report.page import Odd, Suspect
-from labelsieve.report.run_facts import Corner, OddSamples, RunReport
+from labelsieve.report.run import Corner, OddSamples, RunReport
 from labelsieve.results.cautions import cautions
 from labelsieve.results.sample_issues import test_name
 from labelsieve.run_files import is_there

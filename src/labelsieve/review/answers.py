@@ -6,7 +6,7 @@ import numpy as np
 
 from labelsieve.decisions.decision import Decision
 from labelsieve.issues.rules import ACTIONS, KINDS, SAMPLE_ISSUES
-from labelsieve.review.filters import CHOICES, STATES
+from labelsieve.review.desk import CHOICES, STATES
 from labelsieve.review.opening import Review
 from labelsieve.review.table import OWN_KINDS
 from labelsieve.review.wrong_left import COVER, ENOUGH, NEXT, ONE_IN

@@ -9,8 +9,7 @@ import numpy as np
 from labelsieve.config.moved import moved_to
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.review.desk import Desk
-from labelsieve.review.evidence import Evidence, arrays_of, read_evidence
-from labelsieve.review.map import read_map
+from labelsieve.review.evidence import Evidence, arrays_of, read_evidence, read_map
 from labelsieve.review.pictures import Pictures
 from labelsieve.review.table import IssueTable, read_table
 from labelsieve.runs.data_facts import known_files

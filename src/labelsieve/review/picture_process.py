@@ -21,7 +21,7 @@ from labelsieve.config.moved import to_show
 from labelsieve.config.schema import Config, from_yaml, to_yaml
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import TEST
-from labelsieve.report.pictures import TINY
+from labelsieve.report.page import TINY
 
 CHANGED = "the data have changed since the run, so no pictures are shown"
 Encoded = Callable[[str, int], tuple[bytes, str]]

@@ -20,10 +20,9 @@ from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
 from labelsieve.decisions.incoming import flaws
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.review import answers
-from labelsieve.review.filters import Filter
-from labelsieve.review.guard import LOOPBACK, App, Guard
-from labelsieve.review.invitation import Invitation
-from labelsieve.review.map import as_bytes
+from labelsieve.review.desk import Filter
+from labelsieve.review.evidence import as_bytes
+from labelsieve.review.guard import LOOPBACK, App, Guard, Invitation
 from labelsieve.review.opening import Review
 from labelsieve.review.pictures import NoPicture, NotYet
 from labelsieve.review.table import IssueTable

@@ -1,13 +1,18 @@
-"""A heat map of given labels by suggested labels as SVG: cells, or the largest pairs."""
+"""Maps as SVG: given labels by suggested labels, for a few classes or for hundreds, and all samples as dots.
 
-from collections.abc import Sequence
+Of many classes most cells of a strength are one path, and the largest say their pair when pointed at; names are thinned. Dots
+wear the colour of their given label, those that a person should look at on top; of many samples an even spread is drawn.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from labelsieve.errors import UsageError
 from labelsieve.report import canvas
-from labelsieve.report.axes import LARGEST
-from labelsieve.report.markup import element, escape, shortened, text_width
+from labelsieve.report.canvas import LARGEST
+from labelsieve.report.markup import element, escape, pixels, shortened, text_width
 
 SMALLEST_CELL = 11.0
 LARGEST_CELL = 44.0
@@ -173,3 +178,131 @@ def description(counts: np.ndarray, row_names: Sequence[str], column_names: Sequ
 
 def count(value: float) -> str:
     return f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2g}"
+
+
+MOST_CLASSES = 200  # classes
+SMALLEST = 5.0  # pixels: the drawing grows beyond its width rather than its cells shrink further
+NAMED_CELLS = 400  # cells that say their pair
+LEVELS = 10  # of strength
+NAME_SIZE = 9.0  # of names
+ROOM = 92.0  # for the longest name
+
+
+def crowded_map(matrix: np.ndarray, names: Sequence[str], *, title: str, width: float = canvas.WIDE) -> str:
+    """An SVG of the (K, K) counts, K classes by the same; as wide as `width`, or as its cells need."""
+    counts, apart = counted(matrix, names, names, title)
+    counts = counts * apart
+    if not counts.any():
+        return canvas.nothing(title, width, "No pair of different labels was counted.")
+    left = min(ROOM, max(text_width(name, NAME_SIZE) for name in names)) + 8
+    cell = max(SMALLEST, (width - left) / len(names))
+    whole = left + cell * len(names)
+    words = f"Rows: given label. Columns: suggested label. The strongest cell stands for {count(counts.max())}."
+    top, y = canvas.heading(title, words, min(width, canvas.NARROW))  # to be read on a phone before scrolling
+    y += left
+    field = element(
+        "g",
+        element("rect", klass="cell none", width=len(names), height=len(names)),
+        _squares(((k, k) for k in range(len(names))), "diagonal"),
+        *_crowded_cells(counts, names),
+        transform=f"translate({pixels(left)} {pixels(y)}) scale({cell:.4f})",  # a cell is 1 by 1: whole numbers are short
+    )
+    height = y + cell * len(names) + 4
+    return canvas.drawing(whole, height, title, description(counts, names, names), top, _thinned(names, left, y, cell), field)
+
+
+def _thinned(names: Sequence[str], left: float, top: float, cell: float) -> str:
+    """Beside the rows and upright above the columns, with a line's height between two."""
+    parts = []
+    for k in range(0, len(names), math.ceil((NAME_SIZE + 1) / cell)):
+        shown, middle = shortened(names[k], NAME_SIZE, left - 8), (k + 0.5) * cell + 0.36 * NAME_SIZE
+        x = left + middle
+        parts.append(canvas.text(left - 5, top + middle, shown, "label", "end", font_size=NAME_SIZE))
+        turn = f"rotate(-90 {pixels(x)} {pixels(top - 5)})"
+        parts.append(canvas.text(x, top - 5, shown, "label", font_size=NAME_SIZE, transform=turn))
+    return "".join(parts)
+
+
+def _crowded_cells(counts: np.ndarray, names: Sequence[str]) -> list[str]:
+    """The largest by themselves, all others in a path for each strength."""
+    levels = np.ceil(LEVELS * counts / counts.max()).astype(int)
+    own = largest(counts, NAMED_CELLS)
+    rest = counts > 0
+    for pair in own:
+        rest[pair] = False
+    parts = []
+    for level in range(1, LEVELS + 1):
+        places = [(int(row), int(column)) for row, column in np.argwhere(rest & (levels == level))]
+        if places:
+            parts.append(_squares(places, "cell", f"{strength(level / LEVELS):.2f}"))
+    for row, column in own:
+        words = f"{names[row]} → {names[column]}: {count(counts[row, column])}"
+        tone = f"{strength(levels[row, column] / LEVELS):.2f}"
+        box = {"x": column, "y": row, "width": 1, "height": 1}
+        parts.append(element("rect", element("title", escape(words)), klass="cell", fill_opacity=tone, **box))
+    return parts
+
+
+def _squares(places: Iterable[tuple[int, int]], klass: str, opacity: str | None = None) -> str:
+    """One path of squares at (row, column)."""
+    path = "".join(f"M{column},{row}h1v1h-1z" for row, column in places)
+    return element("path", d=path, klass=klass, fill_opacity=opacity)
+
+
+SIDE = 1000  # units of the drawing: dots lie on whole ones, which are short
+MARGIN = 16
+DOTS = 12_000  # dots
+MARKED = 2_000  # of issues, and as many of odd samples: more would hide the rest
+HUES = (210, 28, 150, 330, 52, 275, 185, 0)  # of a few classes; of many, each next one is far from the last
+KEYS = 20  # classes in the legend
+
+
+def dot_map(
+    at: np.ndarray, given: np.ndarray, is_issue: np.ndarray, is_odd: np.ndarray, classes: Sequence[str], title: str
+) -> str:
+    """An SVG of places (N, 2) in the unit square, and its legend."""
+    count = len(at)
+    marked = [np.flatnonzero(where)[:MARKED] for where in (is_issue & ~is_odd, is_odd)]
+    plain = np.flatnonzero(~is_issue & ~is_odd)
+    plain = plain[np.linspace(0, len(plain) - 1, min(len(plain), DOTS)).astype(int)] if len(plain) else plain
+    size = float(np.clip(0.42 * SIDE / max(len(plain), 1) ** 0.5, 3.0, 11.0))
+    low = at.min(0, initial=1.0)
+    cells = np.rint((at - low) * (SIDE - 2 * MARGIN) / max(float((at - low).max(initial=0)), 1e-6) + MARGIN).astype(int)
+    parts = [_paths(cells, given, plain, size, len(classes))]
+    for rows, cap in zip(marked, ("round", "square")):
+        parts.append(_dots(cells[rows], size + 9, "edge", cap))
+        parts.append(_paths(cells, given, rows, size + 5, len(classes), cap))
+    rings, squares = int(is_issue.sum()), int(is_odd.sum())
+    words = f"{count:,} samples, {rings:,} suspicious labels with a ring, {squares:,} odd samples as squares."
+    drawn = canvas.drawing(SIDE, float(cells[:, 1].max(initial=0)) + MARGIN, title, words, *parts)
+    return element("div", drawn, klass="dots") + _legend(given, classes)
+
+
+def tone(k: int, classes: int) -> str:
+    """A colour that can be told on light and dark ground."""
+    if classes <= len(HUES):
+        return f"hsl({HUES[k]} 60% 50%)"
+    return f"hsl({k * 137.508 % 360:.0f} 55% {(50, 40, 60)[k % 3]}%)"
+
+
+def _paths(cells: np.ndarray, given: np.ndarray, rows: np.ndarray, size: float, classes: int, cap: str = "round") -> str:
+    labels = given[rows]
+    return "".join(_dots(cells[rows[labels == k]], size, "dot", cap, tone(int(k), classes)) for k in np.unique(labels))
+
+
+def _dots(places: np.ndarray, size: float, klass: str, cap: str, colour: str | None = None) -> str:
+    """A line of no length for each place: its caps are the dot."""
+    path = "".join(f"M{x},{y}h0" for x, y in dict.fromkeys(map(tuple, places.tolist())))
+    if not path:
+        return ""
+    wide = pixels(size if cap == "round" else size * 0.9)
+    return element("path", d=path, klass=klass, stroke=colour, stroke_width=wide, stroke_linecap=cap)
+
+
+def _legend(given: np.ndarray, classes: Sequence[str]) -> str:
+    counts = np.bincount(given, minlength=len(classes))
+    order = [k for k in np.argsort(-counts, kind="stable").tolist() if counts[k]]
+    items = [element("li", element("i", style=f"background:{tone(k, len(classes))}"), escape(classes[k])) for k in order[:KEYS]]
+    left = len(order) - KEYS
+    items += [element("li", f"and {left:,} more {'class' if left == 1 else 'classes'}")] if left > 0 else []
+    return element("ul", *items, klass="key")
