@@ -19,7 +19,7 @@ import pytest
 
 import labelsieve
 from decisions.made import decision
-from labelsieve import locks
+from labelsieve import disk
 from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.log import NAME, DecisionLog
 from labelsieve.errors import ToolError
@@ -308,15 +308,15 @@ def test_a_log_put_in_the_place_of_another_while_one_waits_for_it_gets_the_decis
     log.append([decision("1")])
     (tmp_path / "other").mkdir()
     DecisionLog(tmp_path / "other").append([decision("another")])
-    waits, real = threading.Event(), locks.fcntl.flock
+    waits, real = threading.Event(), disk.fcntl.flock
 
     def told(handle: int, flags: int) -> None:
         waits.set()
         real(handle, flags)
 
     with (tmp_path / NAME).open("rb") as held, pytest.MonkeyPatch.context() as patch:
-        real(held, locks.fcntl.LOCK_EX)
-        patch.setattr(locks.fcntl, "flock", told)
+        real(held, disk.fcntl.LOCK_EX)
+        patch.setattr(disk.fcntl, "flock", told)
         writing = threading.Thread(target=log.append, args=([decision("2")],))
         writing.start()
         assert waits.wait(60)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labelsieve.issues.rules import SAMPLE_ISSUES
-from labelsieve.report.maps import HUES, MOST, NAMED, dot_map, tone
+from labelsieve.report.maps import DOTS, HUES, KEYS, dot_map, tone
 from labelsieve.report.page import Odd, odd_gallery
 
 
@@ -28,7 +28,7 @@ def test_the_map_is_one_drawing_and_a_legend(count: int, classes: int) -> None:
     assert len(found.findall(".//svg")) == 1
     named = [item.text or "".join(item.itertext()) for item in found.iter("li")]
     present = min(count, classes)
-    assert len(named) == min(present, NAMED) + (present > NAMED)
+    assert len(named) == min(present, KEYS) + (present > KEYS)
     assert "".join(found.findall(".//li")[0].itertext()) == "<b>0</b>"
 
 
@@ -45,7 +45,7 @@ def test_each_sample_has_a_dot_and_each_issue_a_ring() -> None:
 
 def test_fifty_thousand_samples_stay_small() -> None:
     found = drawn(50_000, 10)
-    assert len(found) < 400_000 and found.count("h0") < MOST + 10_000
+    assert len(found) < 400_000 and found.count("h0") < DOTS + 10_000
 
 
 def test_colours_of_a_few_classes_differ() -> None:
