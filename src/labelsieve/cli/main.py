@@ -1,4 +1,4 @@
-"""The door: `labelsieve VERB ...`. Thin; each verb has a file of its own and imports what is heavy only when it runs."""
+"""The door: `labelsieve VERB ...`. Thin; a verb imports what is heavy only when it runs."""
 
 import os
 from typing import Annotated, Any

@@ -18,6 +18,7 @@ from labelsieve.cli.picture_options import OPTIONS, Said, Settings, copied_here,
 if TYPE_CHECKING:
     from labelsieve.config.schema import Config
     from labelsieve.train.ranks import Meeting
+
 Gpus = Annotated[
     int | None,
     typer.Option(min=1, help="Train with so many processes, one for each GPU of this machine; with --device cpu on its cores."),
