@@ -22,8 +22,7 @@ from labelsieve.run_files import is_there
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
-from labelsieve.terminal.console import console
-from labelsieve.terminal.ending import as_command
+from labelsieve.terminal.console import as_command, console
 from studies.queue import QUEUE, Cell, cells, state_of
 
 MEASURES = {  # of a curve file: its columns, and where they stand in a line of metrics.jsonl
