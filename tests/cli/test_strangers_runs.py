@@ -227,7 +227,16 @@ def test_a_damaged_file_of_a_run_is_one_sentence(run: Path, shell: Shell, damage
         ("networks", -1),
         ("crop", -1),
         ("crop", 99),
+        ("shape", [1, 0, 8]),
+        ("shape", [1, 8, 2**40]),
+        ("shape", [2**20, 8, 8]),
+        ("shape", [1] * 1000),
+        ("classes", ["a", "b", "c", "d"]),
+        ("classes", [str(k) for k in range(10**6)]),
+        ("std", [0]),
+        ("mean", [float("nan")]),
     ],
+    ids=lambda value: repr(value)[:20],
 )
 def test_a_damaged_model_json_is_one_sentence(
     run: Path, source: str, tmp_path: Path, shell: Shell, name: str, value: Any

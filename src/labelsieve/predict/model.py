@@ -1,5 +1,6 @@
 """Loads a finished model: networks ready to classify, from `model.safetensors` and `model.json`."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from labelsieve.backbones.backbone import Backbone, rebuilt
 from labelsieve.backbones.embedding import placed
 from labelsieve.data.augment.weak import middle
 from labelsieve.data.pictures.decode import WHITEST
-from labelsieve.doors import Damage, reading
+from labelsieve.doors import Damage, reading, short
 from labelsieve.errors import ToolError, command
 from labelsieve.methods.net import scale, torchs_own
 from labelsieve.methods.parts import losses
@@ -25,7 +26,7 @@ from labelsieve.runs.checkpoint import read_tensors
 from labelsieve.runs.folder import RunFolder
 
 AGAIN = "resume or repeat the run"
-
+WIDEST = 4096  # pixels
 BLOCK = 16  # pictures that a backbone looks at together
 
 
@@ -129,14 +130,19 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
 
 def built(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Model:
     """The model that `model_facts` and `model_tensors` describe."""
+    shape = facts["shape"]
+    if len(shape) not in (1, 3) or min(shape) < 1 or max(shape[1:], default=1) > WIDEST:
+        raise Damage(f'"shape" is {short(shape)}; write [dimensions] or [channels, height, width]')
     for name in ("mean", "std"):
-        if len(facts[name]) not in (1, facts["shape"][0]):
-            raise Damage(f'"{name}" has {len(facts[name])} numbers for {facts["shape"][0]} channels')
-    crop, sides = facts.get("crop"), facts["shape"][1:]
+        if len(facts[name]) not in (1, shape[0]):
+            raise Damage(f'"{name}" has {len(facts[name])} numbers for {shape[0]} channels')
+    if not all(0 < value < math.inf for value in facts["std"]) or not all(map(math.isfinite, facts["mean"])):
+        raise Damage('"mean" must be finite, and "std" above 0')
+    crop, sides = facts.get("crop"), shape[1:]
     if facts["networks"] < 1:
         raise Damage(f'"networks" is {facts["networks"]}, and one is the least')
     if crop is not None and (len(sides) != 2 or not 0 < crop <= min(sides)):
-        raise Damage(f'"crop" is {crop} for samples of shape {tuple(facts["shape"])}')
+        raise Damage(f'"crop" is {crop} for samples of shape {tuple(shape)}')
     tensors = {name: value.to(device) for name, value in tensors.items()}
     experts = [_expert(facts, part(tensors, str(number)), device) for number in range(facts["networks"])]
     return Model(experts, facts, device)
@@ -149,14 +155,27 @@ def seen_shape(shape: Sequence[int], crop: int | None) -> tuple[int, ...]:
 
 def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> Expert:
     shape = seen_shape(facts["shape"], facts.get("crop"))
+    name, values = facts["network"], part(tensors, "network")
+
+    def made() -> nn.Module:
+        return nets.build(name, shape[0], len(facts["classes"]), 0, shape)
+
     with torchs_own:
-        network = nets.build(facts["network"], shape[0], len(facts["classes"]), 0, shape).to(device).eval()
-    network.load_state_dict(part(tensors, "network"))
+        if name not in nets.REGISTERED:
+            with torch.device("meta"):  # takes no memory: what a stranger describes may be of any size
+                wanted = {key: value.shape for key, value in made().state_dict().items()}
+            if wanted != {key: value.shape for key, value in values.items()}:
+                raise Damage(f'its tensors are not those of "{name}" for {len(facts["classes"])} classes of shape {short(shape)}')
+        network = made().to(device).eval()
+    network.load_state_dict(values)
     prototypes = tensors.get("judge.prototypes")
     if prototypes is None:
         return Expert(network, None, None, 0.0)
     layers = part(tensors, "judge.projector")
     weights = [value for name, value in layers.items() if name.endswith("weight")]
-    projector = Projector(weights[0].shape[1], weights[-1].shape[0], len(weights), facts["cosine"], seeded(0)).to(device)
+    features = weights[0].shape[1]
+    if any(tuple(value.shape) != (features, features) for value in weights[:-1]):
+        raise Damage("its projector's hidden layers are not as wide as what they read")
+    projector = Projector(features, weights[-1].shape[0], len(weights), facts["cosine"], seeded(0)).to(device)
     projector.load_state_dict(layers)
     return Expert(network, projector.eval(), prototypes, facts["cosine"])
