@@ -184,5 +184,5 @@ def test_a_signal_to_the_command_alone_ends_what_measures_too(number: signal.Sig
     with subprocess.Popen([sys.executable, "-c", words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         assert running.stdout is not None and running.stdout.readline() == b"at work\n"
         running.send_signal(number)
-        assert running.communicate(timeout=30)[0] == b"", "the end of what both write to"
+        assert running.communicate(timeout=300)[0] == b"", "the end of what both write to"
     assert running.returncode == -number

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class Server:

@@ -93,7 +93,7 @@ def test_a_killed_sweep_goes_on_and_counts_nothing_twice(tmp_path: Path, source:
 def test_two_processes_share_a_sweep_without_doing_a_cell_twice(tmp_path: Path, source: str, swept: Path) -> None:
     out = tmp_path / "sweep"
     first, second = started(source, out), started(source, out)
-    told = [process.communicate(timeout=120)[0].splitlines() for process in (first, second)]
+    told = [process.communicate(timeout=600)[0].splitlines() for process in (first, second)]
     assert first.returncode == second.returncode == 0, told
     done = [{line.split()[0] for line in lines if line.startswith("stripes")} for lines in told]
     assert not done[0] & done[1]

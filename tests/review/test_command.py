@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from browser.server import Server
+from browser.server import PATIENCE, Server
 from labelsieve.cli.main import main
 from labelsieve.decisions.decision import Decision
 from labelsieve.decisions.log import DecisionLog
@@ -58,13 +58,13 @@ def test_a_real_server_serves_pictures_of_arrays_and_leaves_no_process_behind(
 ) -> None:
     server = started(trained)
     assert server.address == f"http://127.0.0.1:{server.port}/?token={server.address.split('=')[1]}"
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=PATIENCE) as client:
         assert client.get("/api/start").status_code == 401
         assert client.get("/", params={"token": server.address.split("=")[1]}).status_code == 200
         facts = client.get("/api/start").json()
         assert facts["pictures"] and len(facts["classes"]) == 3
         row = client.get("/api/rows", params={"everything": True, "limit": 1}).json()["rows"][0]
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while not client.get("/api/changes").json()["shown"]["ready"] and time.monotonic() < end:
             time.sleep(0.1)
         answer = client.get("/api/picture", params={"id": row["id"]})
@@ -73,7 +73,7 @@ def test_a_real_server_serves_pictures_of_arrays_and_leaves_no_process_behind(
     helpers = children(server.process.pid)
     assert helpers
     server.kill()
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while any(Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes() for pid in helpers):
         assert time.monotonic() < end, "the process that reads pictures outlives the server"
         time.sleep(0.05)

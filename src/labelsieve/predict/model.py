@@ -21,6 +21,7 @@ from labelsieve.methods.parts import losses
 from labelsieve.methods.parts.momentum import part
 from labelsieve.methods.parts.prototypes import Projector, scaled
 from labelsieve.methods.parts.streams import seeded
+from labelsieve.nets.own import REGISTERED
 from labelsieve.run_files import is_there
 from labelsieve.runs.checkpoint import read_tensors
 from labelsieve.runs.folder import RunFolder
@@ -161,7 +162,7 @@ def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.dev
         return nets.build(name, shape[0], len(facts["classes"]), 0, shape)
 
     with torchs_own:
-        if name not in nets.REGISTERED:
+        if name not in REGISTERED:
             with torch.device("meta"):  # takes no memory: what a stranger describes may be of any size
                 wanted = {key: value.shape for key, value in made().state_dict().items()}
             if wanted != {key: value.shape for key, value in values.items()}:
