@@ -21,7 +21,7 @@ from labelsieve.methods.dividemix import DivideMix
 from labelsieve.methods.epochs import FINAL, learn
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.mixture import MixtureCleaner
-from labelsieve.results.tail import tail
+from labelsieve.runs.findings import tail
 from labelsieve.terminal.console import as_command, check_new, console
 from labelsieve.terminal.training import opened
 from labelsieve.train.run import Run

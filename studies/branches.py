@@ -20,15 +20,14 @@ from rich.table import Column, Table
 
 from labelsieve import run_files
 from labelsieve.benchmark.against_cleanlab import check_some_wrong
-from labelsieve.config.resolve import parse_settings, resolve
+from labelsieve.config.resolve import parse_settings, resolve, unheeded
 from labelsieve.config.schema import Config
-from labelsieve.config.validate import unheeded
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods import MIXTURES, PROTOTYPES
 from labelsieve.reproduce.tasks import held
-from labelsieve.results.tail import number
 from labelsieve.runs import atomic
 from labelsieve.runs.checkpoint import Checkpoint
+from labelsieve.runs.findings import number
 from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import as_command, console, parse_duration
 from labelsieve.terminal.training import opened, show_epochs

@@ -17,10 +17,9 @@ from sklearn.metrics import average_precision_score
 
 from labelsieve.errors import UsageError
 from labelsieve.reproduce.results import final
-from labelsieve.results.tail import number, opinion, rankings
 from labelsieve.run_files import is_there
 from labelsieve.runs import atomic
-from labelsieve.runs.findings import Record, read_findings, read_record
+from labelsieve.runs.findings import Record, number, opinion, rankings, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.terminal.console import as_command, console
 from studies.queue import QUEUE, Cell, cells, state_of

@@ -19,8 +19,8 @@ from rich.table import Table
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, command
 from labelsieve.methods.parts.diagnostics import auc
-from labelsieve.methods.parts.partition import taken
-from labelsieve.results.answers import read_answers
+from labelsieve.methods.parts.evidence import taken
+from labelsieve.results.kept import read_answers
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder

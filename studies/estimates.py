@@ -13,7 +13,7 @@ import typer
 from labelsieve.benchmark.against_cleanlab import wrong_labels
 from labelsieve.config.resolve import resolve
 from labelsieve.corrected.apply import VOUCHED, least_right, sure_corrections
-from labelsieve.results.cautions import cautions
+from labelsieve.results.card import cautions
 from labelsieve.runs.findings import Findings
 from labelsieve.terminal.console import as_command, console
 from labelsieve.train.loop import each_epoch

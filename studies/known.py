@@ -7,7 +7,7 @@ from typing import Any
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Held
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.results.early import EarlyLosses, read_early_losses
+from labelsieve.results.kept import EarlyLosses, read_early_losses
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows
 

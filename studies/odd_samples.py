@@ -19,7 +19,7 @@ from labelsieve.data.npz import read_npz
 from labelsieve.data.pictures.decode import SUFFIXES, open_picture
 from labelsieve.data.pictures.looks import BLANK, BLURRED, BRIGHT, DARK, DRAFT, LOOK, look, poor
 from labelsieve.errors import UsageError
-from labelsieve.results.map import laid_out, main_axes, unit
+from labelsieve.results.likeness import laid_out, main_axes, unit
 from labelsieve.results.sample_issues import off_topic
 from labelsieve.terminal.console import as_command, console
 

@@ -20,7 +20,7 @@ import typer
 from labelsieve.benchmark.against_cleanlab import average_precision, check_some_wrong, recall_at_true_count, wrong_labels
 from labelsieve.data.npz import read_npz
 from labelsieve.methods.epochs import Epoch
-from labelsieve.results.history import RECENT, geometric_mean
+from labelsieve.results.outcome import RECENT, geometric_mean
 from labelsieve.runs import atomic
 from labelsieve.terminal.console import as_command
 from labelsieve.train.run import Run

@@ -11,11 +11,11 @@ import labelsieve
 
 PACKAGE = Path(labelsieve.__file__ or "").parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-PURE = ("losses", "mixture", "evidence", "streams", "momentum")
+PURE = ("losses", "mixture", "evidence", "streams", "sgd")
 # What each room of the lower house may import of ours, besides itself and the errors.
 BELOW = {"methods": ("config",), "nets": (), "data": ("disk", "doors", "run_files", "texts"), "engine": ("data", "methods")}
 # And each upper room, besides itself and the top floor, as ARCHITECTURE.md lists it. The command line may import all.
-TOP_FLOOR = ("errors", "disk", "disk", "doors", "run_files", "texts", "version")
+TOP_FLOOR = ("errors", "disk", "doors", "run_files", "texts", "version")
 ABOVE = {
     "backbones": ("data", "nets", "engine"),
     "decisions": (),

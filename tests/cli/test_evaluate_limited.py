@@ -11,7 +11,7 @@ from cli.own import QUICK, broken, folder
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.npz import read_npz
 from labelsieve.predict import evaluate
-from labelsieve.results.answers import test_set_hash as set_hash
+from labelsieve.results.kept import test_set_hash as set_hash
 
 FEW = ("--set", "data.test_limit=6")
 

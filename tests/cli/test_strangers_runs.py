@@ -14,8 +14,7 @@ import pytest
 from cli.conftest import Shell
 from labelsieve.errors import ToolError
 from labelsieve.review.opening import open_review
-from labelsieve.runs.data_facts import known_files
-from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.folder import RunFolder, known_files
 from labelsieve.runs.rounds import decisions_in
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import resume, start

@@ -6,9 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
-from labelsieve.config.resolve import PLACES, given_by, parse_settings, resolve
+from labelsieve.config.resolve import PLACES, given_by, parse_settings, resolve, unheeded, validate
 from labelsieve.config.schema import Config, coerce, dotted_keys, from_yaml, full_key, override, rules_by_key, to_yaml, value_at
-from labelsieve.config.validate import unheeded, validate
 from labelsieve.data.augment.strong import POLICY_NAMES
 from labelsieve.decisions.decision import ON_CONFLICT
 from labelsieve.engine.device import PLACES as PLACES_OF_PICTURES

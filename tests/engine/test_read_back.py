@@ -11,7 +11,7 @@ from labelsieve.data.noisy_data import NoisyData
 from labelsieve.engine.plain import PlainEngine
 from labelsieve.methods.ce import plain_epoch
 from labelsieve.methods.dividemix import Division
-from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
+from labelsieve.methods.parts.streams import BalancedBatches, EveryRow, RandomBatches, Sampler
 from methods.tiny_run import pictures, tiny
 
 READS = {getattr(Tensor, name) for name in ("cpu", "item", "tolist", "numpy", "nonzero", "unique", "bincount", "masked_select")}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from labelsieve.data.augment.strong import views_for
 from labelsieve.engine.fast import TRIALS, Captured, CapturedPass, FastEngine, Speed
 from labelsieve.errors import ToolError
-from labelsieve.methods.parts.subsets import RandomBatches
+from labelsieve.methods.parts.streams import RandomBatches
 from methods.tiny_run import Tiny, pictures, tiny
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 from torch import Tensor
 
 from labelsieve.methods.parts.diagnostics import accuracy, accuracy_interval, auc, consistency, divergence, precision_recall
-from labelsieve.methods.parts.partition import collapse
+from labelsieve.methods.parts.evidence import collapse
 
 
 def test_auc_with_ties_equals_the_rank_statistic() -> None:

@@ -13,7 +13,7 @@ from labelsieve.methods.contract import Training
 from labelsieve.methods.dividemix import mixed_step
 from labelsieve.methods.longremix import LASTING, LongReMix
 from labelsieve.methods.net import Net, scale
-from labelsieve.methods.parts.subsets import RandomBatches
+from labelsieve.methods.parts.streams import RandomBatches
 from labelsieve.nets.small import SmallNet
 
 RECORDED = json.loads((Path(__file__).parent / "published" / "longremix.json").read_text())

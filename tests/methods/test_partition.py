@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labelsieve.methods.parts.partition import taken, weighed
+from labelsieve.methods.parts.evidence import taken, weighed
 
 CHANCES = torch.tensor([0.9, 0.1, 0.6, 0.4, 0.5])
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labelsieve.methods.contract import Phase
 from labelsieve.methods.dividemix import Division
-from labelsieve.methods.parts.partition import pin, taken
+from labelsieve.methods.parts.evidence import pin, taken
 
 PINNED = torch.arange(60) % 7 == 0
 

@@ -10,8 +10,7 @@ from labelsieve.methods import ce, dividemix, epochs
 from labelsieve.methods.ce import plain_epoch
 from labelsieve.methods.dividemix import Division, EpochPlan
 from labelsieve.methods.parts import streams
-from labelsieve.methods.parts.streams import seeded
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled, seeded
 
 NAMES = ("weak", "strong", "labels", "w", "partner", "share", "lambda_u", "lr")
 

@@ -9,8 +9,8 @@ import torch
 from made_evidence import D, K, copied, evidence, taught
 from torch import Tensor
 
-from labelsieve.methods.parts.batches import Pass, one_by_one
 from labelsieve.methods.parts.cleaners import Evidence, PrototypeCleaner
+from labelsieve.methods.parts.sgd import Pass, one_by_one
 
 
 def stepped_by_hand(cleaner: PrototypeCleaner, seen: Evidence, clean: Tensor, confident: Tensor) -> list[Tensor]:

@@ -9,7 +9,7 @@ from made_evidence import evidence
 from sklearn.metrics import roc_auc_score
 
 from labelsieve.methods.parts.cleaners import Evidence, PrototypeCleaner
-from labelsieve.methods.parts.momentum import cut, update
+from labelsieve.methods.parts.sgd import cut, update
 
 
 def test_the_prototypes_prior_is_bayes_rule() -> None:

@@ -5,7 +5,7 @@ import torch
 from tiny_run import Tiny, by, seen, tiny, verdict
 
 from labelsieve.methods.parts import streams
-from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches
+from labelsieve.methods.parts.streams import BalancedBatches, EveryRow, RandomBatches
 
 LABELS = torch.tensor([0] * 90 + [1] * 30 + [3] * 5)
 

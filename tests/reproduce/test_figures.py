@@ -14,7 +14,7 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.reproduce import figures
 from labelsieve.reproduce.curves import OF_A_RUN, auc_lines, densities, training_panels
 from labelsieve.reproduce.figures import Group, draw_all, folders_in, groups_of
-from labelsieve.results.early import read_early_losses
+from labelsieve.results.kept import read_early_losses
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import pictures, tiny_config, whole
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelsieve.reproduce.curves import class_tests, densities, share_that_differs
-from labelsieve.results.early import EarlyLosses
+from labelsieve.results.kept import EarlyLosses
 
 
 def made(classes: int = 10, each: int = 200, shift: float = 0.0, seed: int = 0) -> EarlyLosses:

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve.issues.estimate import in_words
-from labelsieve.results.card import card, plain
-from labelsieve.results.cautions import cautions
+from labelsieve.results.card import card, cautions, plain
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import arrays_file, tiny_config, whole

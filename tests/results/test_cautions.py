@@ -13,8 +13,7 @@ from labelsieve.config.fitting import fitted
 from labelsieve.config.schema import Config, override
 from labelsieve.issues.estimate import UNKNOWN_WORDS, Chances, Share
 from labelsieve.report.run import run_page
-from labelsieve.results.card import plain
-from labelsieve.results.cautions import cautions
+from labelsieve.results.card import cautions, plain
 from labelsieve.results.reporting import run_report
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
 from labelsieve.runs.folder import RunFolder

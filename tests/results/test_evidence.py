@@ -10,8 +10,7 @@ from labelsieve.issues.reading import read_issues
 from labelsieve.issues.table import rank
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.results.history import ScoreHistory
-from labelsieve.results.outcome import top_classes, trend
+from labelsieve.results.outcome import ScoreHistory, top_classes, trend
 from labelsieve.runs.folder import RunFolder
 from runs.tiny import tiny_config, whole
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from labelsieve.results.history import ScoreHistory
+from labelsieve.results.outcome import ScoreHistory
 
 
 def scores(epoch: int, samples: int = 5) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from labelsieve.methods.contract import Verdict, together
 from labelsieve.methods.cpc import among_ten
 from labelsieve.methods.epochs import Epoch
-from labelsieve.results.history import RECENT, ScoreHistory, geometric_mean, label_score, remember
+from labelsieve.results.outcome import RECENT, ScoreHistory, geometric_mean, label_score, remember
 
 # Prototypes that give three quarters to class 0 for the first sample, and a half to class 1 for the second.
 BY_PROTOTYPES = torch.tensor([0.75, 0.5])

@@ -5,8 +5,8 @@ import pytest
 import torch
 from sklearn.manifold import trustworthiness
 
-from labelsieve.results import map as module
-from labelsieve.results.map import laid_out, main_axes, nearest, unit
+from labelsieve.results import likeness as module
+from labelsieve.results.likeness import laid_out, main_axes, nearest, unit
 
 
 def groups(count: int = 300, kinds: int = 6, seed: int = 0) -> tuple[torch.Tensor, np.ndarray]:

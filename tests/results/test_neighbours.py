@@ -7,8 +7,8 @@ import torch
 from labelsieve.issues.table import LabelIssues, rank
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.results import neighbours as module
-from labelsieve.results.neighbours import NEAREST, neighbours
+from labelsieve.results import likeness as module
+from labelsieve.results.likeness import SHOWN, neighbours
 
 
 def made() -> tuple[Verdict, np.ndarray, np.ndarray, np.ndarray]:
@@ -38,7 +38,7 @@ def test_neighbours_are_the_nearest_of_the_surer_half() -> None:
         for name, label in (("given", given[sample]), ("suggested", predicted[sample])):
             clean = [i for i in range(3, 40) if given[i] == label]
             half = [i for i in clean if score[i] >= np.median(score[clean])]
-            nearest = sorted(half, key=lambda i: -float(v[i] @ v[sample]))[:NEAREST]
+            nearest = sorted(half, key=lambda i: -float(v[i] @ v[sample]))[:SHOWN]
             assert found[name][place].tolist() == nearest
 
 
@@ -56,7 +56,7 @@ def test_the_most_alike_have_any_label_and_are_never_the_sample_itself() -> None
     v = torch.nn.functional.normalize(verdict.seen[0].features.double(), dim=1).numpy()
     for place, sample in enumerate(found["of"].tolist()):
         others = [i for i in range(40) if i != sample]
-        assert found["alike"][place].tolist() == sorted(others, key=lambda i: -float(v[i] @ v[sample]))[:NEAREST]
+        assert found["alike"][place].tolist() == sorted(others, key=lambda i: -float(v[i] @ v[sample]))[:SHOWN]
 
 
 def test_of_many_samples_issues_and_a_spread_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:

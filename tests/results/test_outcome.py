@@ -13,7 +13,7 @@ import torch
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Truth
 from labelsieve.predict.model import load_model
-from labelsieve.results.early import read_early_losses
+from labelsieve.results.kept import read_early_losses
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.train.start import resume, start

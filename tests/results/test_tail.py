@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from labelsieve.reproduce.results import Final
-from labelsieve.results.tail import Tail, number, opinion, rankings, tail
+from labelsieve.runs.findings import Tail, number, opinion, rankings, tail
 from labelsieve.terminal.training import summary
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from labelsieve import run_files
 from labelsieve.issues import reading
-from labelsieve.results.cautions import cautions
+from labelsieve.results.card import cautions
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import start

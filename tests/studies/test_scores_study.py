@@ -10,7 +10,7 @@ import torch
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.epochs import Epoch
-from labelsieve.results.history import ScoreHistory, label_score, remember
+from labelsieve.results.outcome import ScoreHistory, label_score, remember
 from runs.tiny import SETTINGS, arrays_file
 from studies.scores_study import CHOSEN, Trail, candidates, judged, trained
 

@@ -11,7 +11,7 @@ from labelsieve.methods.contract import Training, Verdict
 from labelsieve.methods.epochs import Epoch, Trained
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.predict.evaluate import accuracies
-from labelsieve.train.measure import Measure
+from labelsieve.train.run import Measure
 
 LABELS = torch.tensor([0, 0, 1, 1])
 OPINIONS = {

@@ -23,15 +23,15 @@ from torch import nn
 from labelsieve.api.labels import BadInput, IssueTable, check_present, identities, plain, plain_labels, warn_of_order
 from labelsieve.api.samples import LOAD_PICTURES, check_no_names, form_of, rows_of, seen_through, stacked
 from labelsieve.config.presets import Settings, own, vectors
+from labelsieve.config.resolve import cleaner_of, unheeded, validate
 from labelsieve.config.schema import Config, dotted_keys, full_key, override, value_at
-from labelsieve.config.validate import cleaner_of, unheeded, validate
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.engine.device import callers_settings_kept, choose_device
 from labelsieve.errors import ToolError
 from labelsieve.methods.parts.heads import HeldOut
 from labelsieve.nets import lent
 from labelsieve.predict.model import Model, built
-from labelsieve.results.cautions import cautions
+from labelsieve.results.card import cautions
 from labelsieve.results.outcome import Outcome, model_facts, model_tensors
 from labelsieve.runs import checkpoint
 from labelsieve.runs.folder import RunFolder

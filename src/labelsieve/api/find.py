@@ -27,7 +27,7 @@ from labelsieve.methods.parts.estimate import NoiseEstimate, knows_classes, nois
 from labelsieve.methods.parts.heads import BATCH, held_out, label_share
 from labelsieve.methods.parts.scaling import DIMENSIONS, BrokenRow, compact
 from labelsieve.results.by_probabilities import estimate_by_probabilities, issues_by_probabilities
-from labelsieve.results.cautions import table_cautions
+from labelsieve.results.card import table_cautions
 
 
 def numbers(features: Any) -> NDArray[Any]:

@@ -30,8 +30,7 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.epochs import FINAL, Epoch
-from labelsieve.results.history import remember
-from labelsieve.results.outcome import label_issues
+from labelsieve.results.outcome import label_issues, remember
 from labelsieve.runs.rows import Rows, rows_for
 from labelsieve.train.loop import each_epoch, early_noise
 from labelsieve.train.run import Run

@@ -63,9 +63,8 @@ def bench(
     from labelsieve.config.fitting import fitted
     from labelsieve.config.method_settings import cell_settings
     from labelsieve.config.presets import cifar10_sym
-    from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.resolve import cleaner_of, parse_settings, validate, validate_for
     from labelsieve.config.schema import Config, override
-    from labelsieve.config.validate import cleaner_of, validate, validate_for
     from labelsieve.engine.device import choose_device
     from labelsieve.methods.dividemix import DivideMix
     from labelsieve.methods.registry import method_named
@@ -147,9 +146,8 @@ def say_profile(
     from labelsieve.benchmark.large import mapped_rows, profile
     from labelsieve.config.fitting import fitted
     from labelsieve.config.presets import clothing1m
-    from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.resolve import parse_settings, validate, validate_for
     from labelsieve.config.schema import Config, override
-    from labelsieve.config.validate import validate, validate_for
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import UsageError
     from labelsieve.terminal.console import console
@@ -204,9 +202,8 @@ def say_scale(
 ) -> None:
     """Whole runs of two epochs on made pictures of each size."""
     from labelsieve.benchmark.growth import draw, facts_of, grown
-    from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.resolve import cleaner_of, parse_settings, validate
     from labelsieve.config.schema import Config, override
-    from labelsieve.config.validate import cleaner_of, validate
     from labelsieve.errors import UsageError
     from labelsieve.terminal.console import console
 

@@ -42,9 +42,8 @@ def inspect(
 
     from labelsieve.config.fitting import Choice, batch_for
     from labelsieve.config.presets import LITTLE_MIXING
-    from labelsieve.config.resolve import refuse_run
+    from labelsieve.config.resolve import check_heeded, refuse_run
     from labelsieve.config.schema import Config, override
-    from labelsieve.config.validate import check_heeded
     from labelsieve.data.inspection import inspection, known_source
     from labelsieve.data.pictures.options import picture_options
     from labelsieve.data.pictures.websets import WEBSETS

@@ -73,7 +73,7 @@ def words(found: "Probabilities", issues: "LabelIssues", wrong: "NoiseEstimate")
     import numpy as np
 
     from labelsieve.issues.estimate import Share, sentence
-    from labelsieve.results.cautions import table_cautions
+    from labelsieve.results.card import table_cautions
 
     share = Share(wrong.share, wrong.low, wrong.high)
     listed = int(issues.is_issue.sum())

@@ -189,9 +189,8 @@ def train(
     """Train on DATA and find its wrong labels."""
     began = time.monotonic()
     from labelsieve.config.presets import crossed_keys, spoils_own
-    from labelsieve.config.resolve import parse_settings
+    from labelsieve.config.resolve import parse_settings, unheeded
     from labelsieve.config.schema import to_yaml
-    from labelsieve.config.validate import unheeded
     from labelsieve.data.sources import whole_path
     from labelsieve.errors import UsageError
     from labelsieve.terminal.console import console, parse_duration

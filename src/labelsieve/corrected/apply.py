@@ -21,7 +21,7 @@ from labelsieve.decisions.log import NAME
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.policy import Decision, Verdict, verdicts
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
-from labelsieve.results.cautions import cautions
+from labelsieve.results.card import cautions
 from labelsieve.runs.atomic import take_back
 from labelsieve.runs.checks import lies_inside
 from labelsieve.runs.findings import Findings, read_findings, read_record

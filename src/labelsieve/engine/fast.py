@@ -29,7 +29,7 @@ from labelsieve.errors import ToolError, UsageError
 from labelsieve.methods.contract import Method, Phase, changed_by
 from labelsieve.methods.epochs import Named, Prepared
 from labelsieve.methods.net import see
-from labelsieve.methods.parts.batches import Pass, one_by_one
+from labelsieve.methods.parts.sgd import Pass, one_by_one
 
 TRIALS = 3  # runs before the recording: they compile, choose kernels and allocate
 TOGETHER = 8  # small steps in one graph: filling buffers and launching it would take longer than one of them

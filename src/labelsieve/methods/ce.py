@@ -14,7 +14,7 @@ from labelsieve.config.setting import setting
 from labelsieve.methods.contract import Look, Method, Phase, Terms, View
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 
 
 class CrossEntropy(Method):

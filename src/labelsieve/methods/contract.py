@@ -16,8 +16,7 @@ from labelsieve.errors import UsageError
 from labelsieve.methods.net import Eye, Net
 from labelsieve.methods.parts.cleaners import Judge
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.streams import STRONG, WEAK, seeded
-from labelsieve.methods.parts.subsets import EveryRow, Sampler
+from labelsieve.methods.parts.streams import STRONG, WEAK, EveryRow, Sampler, seeded
 
 Terms = Mapping[str, Tensor]  # a step's loss terms by name, each ()
 Step = Callable[..., Terms]

@@ -21,8 +21,8 @@ from labelsieve.methods.dividemix import PEERS, Judged
 from labelsieve.methods.net import Net, layers_drawing_from
 from labelsieve.methods.parts import streams
 from labelsieve.methods.parts.cleaners import ContrastiveCleaner, Judge, PrototypeCleaner, own_cleaner
-from labelsieve.methods.parts.momentum import part
-from labelsieve.methods.parts.partition import at, pin, taken
+from labelsieve.methods.parts.evidence import at, pin, taken
+from labelsieve.methods.parts.sgd import part
 
 CHUNK = 8192
 TEN = 10  # classes of the sets that the label score was chosen on

@@ -22,11 +22,10 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.batchnorm import guesses
 from labelsieve.methods.parts.estimate import contradicted
-from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.parts.evidence import Evidence, at, collapse, pin, taken, weighed
 from labelsieve.methods.parts.mixture import MixtureCleaner
-from labelsieve.methods.parts.momentum import part
-from labelsieve.methods.parts.partition import at, collapse, pin, taken, weighed
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.sgd import part
+from labelsieve.methods.parts.streams import cycled
 
 PEERS = ((0, 1), (1, 0))
 BLOCK = 32_768  # rows that are judged in one go where the set is too large to be gathered whole

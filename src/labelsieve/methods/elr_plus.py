@@ -20,7 +20,7 @@ from labelsieve.config.setting import setting
 from labelsieve.methods.contract import Cell, Look, Make, Method, Phase, Terms, Verdict, View, own_shares, together
 from labelsieve.methods.net import Net, Twin
 from labelsieve.methods.parts import losses, streams
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 
 LEAST = 1e-4  # shares are kept within this and 1 - this
 MANY = 100  # classes from which on mixed labels are weighed by the memory, as the published code does for CIFAR-100

@@ -19,7 +19,7 @@ from labelsieve.config.setting import setting
 from labelsieve.methods.contract import Cell, Look, Make, Method, Phase, Terms, View
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import streams
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 
 LEAST = 1e-7  # shares below it count as it, so that logarithms stay finite
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from labelsieve.errors import UsageError
 from labelsieve.methods.contract import Cell, Look, Make, Phase, Verdict
 from labelsieve.methods.dividemix import PEERS, DivideMix, Division, Judged
-from labelsieve.methods.parts.momentum import part
-from labelsieve.methods.parts.partition import pin
-from labelsieve.methods.parts.subsets import EveryRow
+from labelsieve.methods.parts.evidence import pin
+from labelsieve.methods.parts.sgd import part
+from labelsieve.methods.parts.streams import EveryRow
 
 LASTING = 5  # epochs in which a label was clean each time, before it is of high confidence
 

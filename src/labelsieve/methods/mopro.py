@@ -22,7 +22,7 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.neighbours import against_the_rest
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 
 QUEUE = 8192  # keys, and of a small set no more than half as many as it has samples
 LAST_DROP = 0.8  # where the learning rate drops again, on the way from its drop to the end

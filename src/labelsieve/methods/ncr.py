@@ -22,7 +22,7 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.neighbours import against_the_rest, nearest, weighted_mean
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 
 LEAST = 1e-16  # of a share, as published: the logarithm of none is not taken
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelsieve.methods.parts.momentum import Sgd, part, restore
+from labelsieve.methods.parts.sgd import Sgd, part, restore
 
 # Whoever seeds torch's generators, or builds a network, which draws from them, holds this: two threads that train would have
 # each other's draws.

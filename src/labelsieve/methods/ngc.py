@@ -22,7 +22,7 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.neighbours import against_the_rest, nearest, voters
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 from labelsieve.methods.rrl import instance_logits, kept, mixed, pairs, projected
 
 SOLVING = 20  # steps of conjugate gradients; the system is so well conditioned that they leave a millionth

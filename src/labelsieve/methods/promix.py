@@ -23,7 +23,7 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.neighbours import against_the_rest
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 
 SIDE = 32  # pixels a side at which masks are drawn; other sizes have them stretched
 DECAY = 3  # a mask's waves are weaker by this power of their frequency

@@ -21,7 +21,7 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.neighbours import against_the_rest, nearest, voters, weighted_mean
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 
 
 def cell(published: float | None, low: float, starting: int, ramp: int) -> Cell:

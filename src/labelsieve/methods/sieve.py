@@ -18,7 +18,7 @@ from labelsieve.config.setting import setting
 from labelsieve.methods.contract import Cell, Look, Make, Phase, Terms, Verdict, View
 from labelsieve.methods.net import Eye, Net, Twin
 from labelsieve.methods.parts import losses, streams
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 from labelsieve.methods.ssr import HEAD, Selection, Ssr, SsrPlus, head
 
 MANY, SURE_OF_MANY, SURE_OF_FEW = 50, 0.8, 0.9  # classes; softmax that relabels from so many on, and below

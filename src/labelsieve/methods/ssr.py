@@ -18,10 +18,9 @@ from labelsieve.config.setting import setting
 from labelsieve.methods.contract import Cell, Look, Make, Method, Phase, Terms, Verdict, View, own_shares, together
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
-from labelsieve.methods.parts.evidence import Evidence
+from labelsieve.methods.parts.evidence import Evidence, collapse
 from labelsieve.methods.parts.neighbours import VOTERS, against_the_rest, voters, votes
-from labelsieve.methods.parts.partition import collapse
-from labelsieve.methods.parts.subsets import cycled
+from labelsieve.methods.parts.streams import cycled
 
 HEAD = 128  # dimensions that g and h lead to
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from labelsieve.backbones.embedding import Embedder
 from labelsieve.config.elsewhere import for_data, is_trained_on
+from labelsieve.config.resolve import check_heeded
 from labelsieve.config.schema import Config, override
-from labelsieve.config.validate import check_heeded
 from labelsieve.data.noisy_data import Collection, Held
 from labelsieve.data.pictures.decoding import Plan, Progress, Read, decoded
 from labelsieve.data.pictures.held import Found, held_rows, labelled_pictures

@@ -18,8 +18,8 @@ from labelsieve.doors import Damage, reading, short
 from labelsieve.errors import ToolError, command
 from labelsieve.methods.net import scale, torchs_own
 from labelsieve.methods.parts import losses
-from labelsieve.methods.parts.momentum import part
 from labelsieve.methods.parts.prototypes import Projector, scaled
+from labelsieve.methods.parts.sgd import part
 from labelsieve.methods.parts.streams import seeded
 from labelsieve.nets.own import REGISTERED
 from labelsieve.run_files import is_there

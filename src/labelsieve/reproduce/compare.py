@@ -14,10 +14,9 @@ from labelsieve.methods.parts.diagnostics import accuracy_interval
 from labelsieve.report.charts import Curve, line_chart
 from labelsieve.report.page import Section, figure, page, paragraph, table
 from labelsieve.reproduce.results import Final, final
-from labelsieve.results.answers import Answers, read_answers
-from labelsieve.results.tail import opinion, rankings
+from labelsieve.results.kept import Answers, read_answers
 from labelsieve.run_files import is_there
-from labelsieve.runs.findings import Record, read_record
+from labelsieve.runs.findings import Record, opinion, rankings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.texts import as_csv
 

@@ -16,9 +16,8 @@ from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.methods import MIXTURES
 from labelsieve.methods.ce import CrossEntropy
 from labelsieve.methods.registry import METHODS
-from labelsieve.results.early import EarlyLosses
-from labelsieve.results.tail import number, rankings
-from labelsieve.runs.findings import Record
+from labelsieve.results.kept import EarlyLosses
+from labelsieve.runs.findings import Record, number, rankings
 
 PLAIN = "plain training"  # in the place of a cleaner's name: nothing is divided
 LABELS = {

@@ -24,7 +24,7 @@ from labelsieve.reproduce.curves import (
     share_that_differs,
     training_panels,
 )
-from labelsieve.results.early import read_early_losses
+from labelsieve.results.kept import read_early_losses
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Record, read_record
 from labelsieve.runs.folder import RunFolder

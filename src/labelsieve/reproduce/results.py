@@ -10,9 +10,8 @@ from labelsieve.methods import MIXTURES
 from labelsieve.report.page import Section, commands, page, paragraph, table
 from labelsieve.reproduce.paper import Cell, Table
 from labelsieve.reproduce.tasks import Task
-from labelsieve.results.tail import TAIL, fewer, measured, tail
 from labelsieve.runs import atomic
-from labelsieve.runs.findings import Record, read_record
+from labelsieve.runs.findings import TAIL, Record, fewer, measured, read_record, tail
 from labelsieve.texts import as_csv
 
 NEVER_JUDGED = "MIXTURE: it divided every epoch, for prototypes were still warming up"

@@ -17,13 +17,12 @@ from labelsieve.issues.rules import ACTIONS, KINDS, NEAR_COPY, RELABEL, SAMPLE_I
 from labelsieve.report.charts import Curve
 from labelsieve.report.page import Odd, Suspect
 from labelsieve.report.run import Corner, OddSamples, RunReport
-from labelsieve.results.cautions import cautions
+from labelsieve.results.card import cautions
 from labelsieve.results.sample_issues import test_name
 from labelsieve.run_files import is_there
-from labelsieve.runs.data_facts import known_files
 from labelsieve.runs.environment import in_words
 from labelsieve.runs.findings import Findings, Record, read_findings, read_record
-from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.folder import RunFolder, known_files
 from labelsieve.runs.rounds import rounds, table_of
 from labelsieve.runs.rows import Rows, rows_for
 

@@ -14,7 +14,7 @@ from labelsieve.data.noisy_data import Held, NoisyData
 from labelsieve.data.pictures.looks import KINDS as POOR
 from labelsieve.data.pictures.looks import near_copies, of_arrays, poor, thumbs
 from labelsieve.issues.rules import NEAR_COPY, OFF_TOPIC, TEST
-from labelsieve.results.map import main_axes, nearest, spread, unit
+from labelsieve.results.likeness import main_axes, nearest, spread, unit
 
 COMPARED = 10_000  # samples, evenly spaced, to which each one's distance is measured
 AROUND, LEAST = 50, 100  # neighbours, and samples below which nothing stands out for sure

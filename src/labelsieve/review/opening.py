@@ -12,8 +12,7 @@ from labelsieve.review.desk import Desk
 from labelsieve.review.evidence import Evidence, arrays_of, read_evidence, read_map
 from labelsieve.review.pictures import Pictures
 from labelsieve.review.table import IssueTable, read_table
-from labelsieve.runs.data_facts import known_files
-from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.folder import RunFolder, known_files
 
 LIKELY = 9
 

@@ -78,7 +78,7 @@ class Looking:
 def say_rows(rows: "Rows", choices: tuple[str, ...], left_out_file: Path | None) -> None:
     """What was read, what was left out, what was chosen, and what to be careful about."""
     from labelsieve.data.doubts import doubts
-    from labelsieve.runs.data_facts import counts
+    from labelsieve.runs.folder import counts
     from labelsieve.texts import quoted
 
     if rows.opened is not None:

@@ -14,9 +14,8 @@ from labelsieve.config.method_settings import method_words
 from labelsieve.config.schema import Config
 from labelsieve.issues.estimate import BY_THE_RUN, sentence
 from labelsieve.issues.rules import ACTIONS
-from labelsieve.results.cautions import cautions
-from labelsieve.results.tail import opinion, rankings, tail
-from labelsieve.runs.findings import things_of
+from labelsieve.results.card import cautions
+from labelsieve.runs.findings import opinion, rankings, tail, things_of
 from labelsieve.runs.rounds import round_of, rounds_up_to
 from labelsieve.runs.rows import Rows
 from labelsieve.terminal.console import console, interruptible, say_duration

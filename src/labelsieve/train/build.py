@@ -27,7 +27,7 @@ from labelsieve.methods.parts.batchnorm import can_part, normalising, shared_by
 from labelsieve.methods.parts.estimate import NoiseEstimate, estimate_noise, noise_at_end, noise_by
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.heads import HeldOut
-from labelsieve.methods.parts.subsets import BalancedBatches, EveryRow, RandomBatches, Sampler
+from labelsieve.methods.parts.streams import BalancedBatches, EveryRow, RandomBatches, Sampler
 from labelsieve.methods.registry import method_named
 from labelsieve.predict.model import seen_shape
 from labelsieve.runs.rows import Rows

@@ -22,17 +22,14 @@ from labelsieve.methods.contract import Method
 from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, verdict_now
 from labelsieve.methods.parts.estimate import NoiseEstimate, noise_by_neighbours
 from labelsieve.results.card import write_card
-from labelsieve.results.early import write_early_losses
-from labelsieve.results.history import remember
-from labelsieve.results.map import features_of, laid_out
-from labelsieve.results.neighbours import neighbours
-from labelsieve.results.outcome import Outcome, label_issues, scores_of, write_issues
+from labelsieve.results.kept import write_early_losses
+from labelsieve.results.likeness import features_of, laid_out, neighbours
+from labelsieve.results.outcome import Outcome, label_issues, remember, scores_of, write_issues
 from labelsieve.results.sample_issues import sample_issues
 from labelsieve.runs import checkpoint
 from labelsieve.runs.findings import findings
 from labelsieve.train.decide import decide, left_open, seen_after_warm_up, with_decision
-from labelsieve.train.measure import Measure, better, tested
-from labelsieve.train.run import Run, keep_answers, keep_estimate, keep_model, save, settle
+from labelsieve.train.run import Measure, Run, better, keep_answers, keep_estimate, keep_model, save, settle, tested
 
 
 def compile_seconds() -> float:

@@ -19,30 +19,40 @@ from labelsieve.backbones.weights import read_weights, start_from
 from labelsieve.config.fitting import fitted, mixed_as_published
 from labelsieve.config.method_settings import with_section
 from labelsieve.config.moved import check_there, moved_to
+from labelsieve.config.resolve import validate_for
 from labelsieve.config.schema import Config, override
-from labelsieve.config.validate import validate_for
 from labelsieve.data import label_files
 from labelsieve.data.pictures.decode import WHITEST
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.reading import read_issues
-from labelsieve.methods.parts.momentum import restore
+from labelsieve.methods.parts.sgd import restore
 from labelsieve.nets.zoo import PREFIX
 from labelsieve.results.card import write_card
 from labelsieve.results.outcome import write_parquet
 from labelsieve.run_files import is_there
 from labelsieve.runs import checkpoint
 from labelsieve.runs.checks import check_names, check_place
-from labelsieve.runs.data_facts import difference, known_files, write_data_facts
 from labelsieve.runs.environment import environment
 from labelsieve.runs.features import is_frozen, looking_as, with_backbone
 from labelsieve.runs.findings import read_findings, read_record
-from labelsieve.runs.folder import RunFolder
+from labelsieve.runs.folder import RunFolder, difference, known_files, write_data_facts
 from labelsieve.runs.rounds import round_of
 from labelsieve.runs.rows import CPU_SIZE, Rows, Watch, rows_for
 from labelsieve.train.decide import Decision, by_estimate, tried
-from labelsieve.train.measure import Chosen, check_choice
-from labelsieve.train.run import Run, fingerprint, keep_answers, keep_estimate, keep_model, new_run, save, settle, values
+from labelsieve.train.run import (
+    Chosen,
+    Run,
+    check_choice,
+    fingerprint,
+    keep_answers,
+    keep_estimate,
+    keep_model,
+    new_run,
+    save,
+    settle,
+    values,
+)
 
 ALIKE = 0.01  # of a deviation: decoders round otherwise by far less
 

@@ -15,11 +15,11 @@ from torch import Tensor
 from labelsieve.errors import UsageError, suggest
 from labelsieve.methods import CLEANERS
 from labelsieve.methods.net import as_it_is, layers_drawing_from
-from labelsieve.methods.parts.batches import Prepare, plainly
 from labelsieve.methods.parts.contrastive import ContrastiveCleaner
 from labelsieve.methods.parts.evidence import AXES, Evidence
 from labelsieve.methods.parts.mixture import MixtureCleaner
 from labelsieve.methods.parts.prototypes import PrototypeCleaner
+from labelsieve.methods.parts.sgd import Prepare, plainly
 from labelsieve.methods.parts.streams import WEIGHTS, seeded
 
 __all__ = ["Cleaner", "ContrastiveCleaner", "Evidence", "Judge", "MixtureCleaner", "PrototypeCleaner"]

@@ -11,10 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labelsieve.methods.parts.batches import Prepare, plainly, sorted_for
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.momentum import Sgd, part, restore
 from labelsieve.methods.parts.prototypes import Projector, sized_as
+from labelsieve.methods.parts.sgd import Prepare, Sgd, part, plainly, restore, sorted_for
 from labelsieve.methods.parts.streams import PROTOTYPES, WEIGHTS, seeded
 
 

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from labelsieve.methods.parts import losses
-from labelsieve.methods.parts.batches import Prepare, plainly, sorted_for
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.mixture import MixtureCleaner
-from labelsieve.methods.parts.momentum import cut, part, restore, slope, update
+from labelsieve.methods.parts.sgd import Prepare, cut, part, plainly, restore, slope, sorted_for, update
 from labelsieve.methods.parts.streams import PROTOTYPES, WEIGHTS, seeded
 
 # Neither v' nor c is normalised (ruling 2), so that long features, a large rate or many classes can make steps that grow without

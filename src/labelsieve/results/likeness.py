@@ -1,8 +1,9 @@
-"""Where samples lie among each other by their features: the nearest ones of each, and a place in a plane (map.npz).
+"""Samples that are alike: for each issue what a person compares it with (neighbours.npz), and a map of all (map.npz).
 
-The plane is t-SNE's: neighbours attract each other along the edges of an exact neighbour graph, and all samples repel each other
-through a grid, by FFT, which takes as long for twice as many. 50,000 samples take half a minute of one core (RESULTS.md). It
-begins with the two main axes and draws nothing at random, so the same features always give the same map.
+neighbours.npz holds, for issues `of` (M,), the nearest clean samples of the `given` and of the `suggested` class and those most
+`alike` whatever their labels: (M, k), nearest first, -1 where there are fewer. The map's plane is t-SNE's: neighbours attract
+each other along the edges of an exact neighbour graph, and all samples repel each other through a grid, by FFT, which takes as
+long for twice as many. It begins with the two main axes and draws nothing at random: the same features give the same map.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,80 @@ from scipy import fft
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from labelsieve.issues.table import LabelIssues
 from labelsieve.methods.contract import Verdict
+
+SHOWN = 6
+ISSUES = 100_000  # so many at most, the most suspicious ones
+CANDIDATES = 1024  # clean samples of a class that are looked at, evenly spread over the data
+ALL = 20_000  # samples of any label that are looked at: half of them issues, most suspicious first, and a spread of the rest
+AT_ONCE = 2048
+
+
+def neighbours(verdict: Verdict, issues: LabelIssues) -> dict[str, np.ndarray]:
+    """Clean: the networks say what the label says, and the score is in the better half of its class's such samples.
+
+    In short runs no score is high, so the half is told by comparison. Alike by the cosine of all networks' features.
+    """
+    listed = issues.order[issues.is_marked[issues.order]][:ISSUES]
+    of = np.sort(listed)
+    clean = ~issues.is_issue & (issues.predicted == issues.given)
+    features = [seen.features for seen in verdict.seen]
+    pools = {k: _spread(_surest(np.flatnonzero(clean & (issues.given == k)), issues.score)) for k in _classes(issues, of)}
+    found = {"of": of.astype(np.int32)}
+    for name, labels in (("given", issues.given), ("suggested", issues.predicted)):
+        near = np.full((len(of), SHOWN), -1, np.int32)
+        for k in np.unique(labels[of]).tolist():
+            rows = np.flatnonzero(labels[of] == k)
+            near[rows] = _nearest(features, of[rows], pools[k])
+        found[name] = near
+    return found | {"alike": _nearest(features, of, _of_all(listed, len(issues.given)))}
+
+
+def _classes(issues: LabelIssues, of: np.ndarray) -> list[int]:
+    return np.union1d(issues.given[of], issues.predicted[of]).tolist()
+
+
+def _of_all(listed: np.ndarray, count: int) -> np.ndarray:
+    """Samples of any label: all, or the most suspicious issues and an even spread of the others."""
+    first = np.sort(listed[: ALL // 2])
+    others = np.setdiff1d(np.arange(count), first)
+    return np.union1d(first, _spread(others, ALL - len(first)))
+
+
+def _surest(rows: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """The better half by score; all where that would leave too few to show."""
+    if len(rows) < 2 * SHOWN:
+        return rows
+    return rows[score[rows] >= np.median(score[rows])]
+
+
+def _spread(rows: np.ndarray, count: int = CANDIDATES) -> np.ndarray:
+    """At most `count` of them, evenly spaced."""
+    if len(rows) <= count:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, count).astype(np.int64)]
+
+
+def _nearest(features: Sequence[Tensor], rows: np.ndarray, pool: np.ndarray) -> np.ndarray:
+    """(len(rows), SHOWN) samples of the pool, nearest first, -1 where it has fewer. No row is its own neighbour."""
+    near = np.full((len(rows), SHOWN + 1), -1, np.int32)
+    count = min(SHOWN + 1, len(pool))
+    if not count:
+        return near[:, :SHOWN]
+    keys = [_unit(one, pool) for one in features]
+    for first in range(0, len(rows), AT_ONCE):
+        some = rows[first : first + AT_ONCE]
+        likeness = sum((_unit(one, some) @ key.T for one, key in zip(features, keys)), torch.zeros((), device=features[0].device))
+        near[first : first + AT_ONCE, :count] = pool[likeness.topk(count, 1).indices.cpu().numpy()]
+    last = np.argsort(near == rows[:, None], axis=1, kind="stable")  # itself, where it is there
+    return np.take_along_axis(np.where(near == rows[:, None], -1, near), last, 1)[:, :SHOWN]
+
+
+def _unit(features: Tensor, rows: np.ndarray) -> Tensor:
+    some = torch.nan_to_num(features[torch.from_numpy(rows).to(features.device)].float())
+    return torch.nn.functional.normalize(some, dim=1)
+
 
 AXES = 50  # main axes of the features in which neighbours are looked for
 FITTED = 10_000  # samples by which the axes are found

@@ -1,10 +1,11 @@
-"""SGD whose whole state exists before the first step, and whose learning rate is a tensor.
+"""SGD with momentum whose state exists before the first step, and whose learning rate is a tensor; and stage 1's batches.
 
 So a step has static buffers and can be captured, a schedule that changes the rate every step records nothing anew, and the
-state can be saved and restored as plain tensors.
+state is saved and restored as plain tensors. All batches have one size.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -109,3 +110,39 @@ def part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The entries under `prefix.`, without it: how one flat table of tensors holds several parts' states."""
     head = f"{prefix}."
     return {name.removeprefix(head): value for name, value in state.items() if name.startswith(head)}
+
+
+Step = Callable[..., Tensor]
+Pass = Callable[[Sequence[Tensor], int], None]  # columns in the order of their batches, and a batch's size
+
+
+class Prepare(Protocol):
+    """Gives a pass of steps in the fastest form a device has; `same` is what is fixed in it, `state` the tensors it changes."""
+
+    def __call__(
+        self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
+    ) -> Pass: ...
+
+
+def plainly(owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]) -> Pass:
+    """The step as it is, once a batch."""
+    return lambda columns, size: one_by_one(step, columns, size)
+
+
+def one_by_one(step: Step, columns: Sequence[Tensor], size: int) -> None:
+    """A step on each batch. None on no rows: torch would split these into one batch of none, which weights would decay by."""
+    if len(columns[0]):
+        for inputs in zip(*(column.split(size) for column in columns)):
+            step(*inputs)
+
+
+def sorted_for(columns: Sequence[Tensor], order: Tensor, size: int) -> tuple[Tensor, ...]:
+    """The columns in `order` (N,), filled up to whole batches of `size` with rows of weight 0; the weight comes last.
+
+    Sorted once, so that a batch is a view, not a gather.
+    """
+    device = columns[0].device
+    missing = -len(order) % size
+    filled = torch.cat((order, order[:1].expand(missing))).to(device)
+    weight = (torch.arange(len(filled), device=device) < len(order)).float()
+    return (*(column[filled] for column in columns), weight)
