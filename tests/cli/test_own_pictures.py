@@ -12,7 +12,7 @@ import yaml
 from cli.conftest import Shell
 from cli.own import QUICK, broken, folder, striped
 from labelsieve.config.resolve import resolve
-from labelsieve.data.pictures import pool
+from labelsieve.data.pictures import pool, recognise
 
 
 @pytest.fixture(scope="session")
@@ -95,6 +95,20 @@ def test_a_dry_run_settles_everything_and_makes_no_run(tmp_path: Path, shell: Sh
     answer = shell("train", pictures, "--out", tmp_path / "run", "--dry-run", "--verbose", *QUICK)
     assert answer.code == 0 and not (tmp_path / "run").exists()
     assert "network: small\n" in answer.out and "left out: 1" in answer.out and "batch: 8" in answer.out
+
+
+def test_the_data_are_recognised_and_listed_once(
+    tmp_path: Path, shell: Shell, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they are photos is asked before anything is opened; a million files are walked once for both."""
+    looks = []
+    for name in ("_folder", "read_folders"):
+        real = getattr(recognise, name)
+        monkeypatch.setattr(recognise, name, lambda *words, name=name, real=real: (looks.append(name), real(*words))[1])
+    for _ in range(2):  # the next command looks anew
+        looks.clear()
+        assert shell("train", pictures, "--dry-run", *QUICK).code == 0
+        assert sorted(looks) == ["_folder", "read_folders"]
 
 
 def test_pictures_that_can_be_shifted_are_mixed_little_unless_told_otherwise(

@@ -191,12 +191,13 @@ def train(
     from labelsieve.config.presets import crossed_keys, spoils_own
     from labelsieve.config.resolve import parse_settings, unheeded
     from labelsieve.config.schema import to_yaml
+    from labelsieve.data.pictures.recognise import looked_at_once
     from labelsieve.data.sources import whole_path
     from labelsieve.errors import UsageError
     from labelsieve.terminal.console import console, parse_duration
     from labelsieve.terminal.training import opened, show_training
 
-    with among_others(None if dry_run else gpus, device) as met:
+    with among_others(None if dry_run else gpus, device) as met, looked_at_once():
         if method_file is not None:
             from labelsieve.methods.registry import run_method_file
 

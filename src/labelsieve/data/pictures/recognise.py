@@ -1,8 +1,10 @@
 """Recognises what a path holds, and says why. Reads only names and headers."""
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +44,37 @@ class Layout:
         return self.kind not in ("arrays", "embeddings")
 
 
+# What a command has seen already, by path and options: a layout, or a listing for whoever asks next.
+SEEN: ContextVar[dict[tuple[object, ...], Layout | Listing] | None] = ContextVar("SEEN", default=None)
+OF_PIXELS = ("size", "largest", "white", "fit", "mirror", "workers", "cache_dir", "by_content", "strict", "known")
+
+
+@contextmanager
+def looked_at_once() -> Iterator[None]:
+    """Within it, what lies at a path is recognised once, and its pictures listed once for two that ask after each other."""
+    token = SEEN.set({})
+    try:
+        yield
+    finally:
+        SEEN.reset(token)
+
+
+def _key(path: Path, options: PictureOptions) -> tuple[object, ...]:
+    """All that a listing goes by; which files a resumed run had comes on top, and is never remembered."""
+    return (str(path.absolute()), *(getattr(options, one.name) for one in fields(options) if one.name not in OF_PIXELS))
+
+
 def recognise(path: Path, options: PictureOptions | None = None) -> Layout:
     """What lies at `path`, or a `ToolError` that says what could."""
-    path = path.expanduser()
+    path, options, seen = path.expanduser(), options or PictureOptions(), SEEN.get()
+    known = None if seen is None else seen.get(_key(path, options))
+    if isinstance(known, Layout):
+        return known
     with reading(path, "write or fetch the data again"):
-        return _recognised(path, options or PictureOptions())
+        found = _recognised(path, options)
+    if seen is not None:
+        seen[_key(path, options)] = found
+    return found
 
 
 def _recognised(path: Path, options: PictureOptions) -> Layout:
@@ -72,6 +100,10 @@ def _recognised(path: Path, options: PictureOptions) -> Layout:
 
 def list_pictures(layout: Layout, options: PictureOptions) -> Listing:
     """The rows of a layout that has pictures."""
+    seen, key = None if options.known else SEEN.get(), (layout, *_key(layout.path, options))
+    known = None if seen is None else seen.pop(key, None)  # a million rows are not kept for longer than that
+    if isinstance(known, Listing):
+        return known
     readers = {
         "class folders": read_folders,
         "split folders": read_folders,
@@ -82,7 +114,10 @@ def list_pictures(layout: Layout, options: PictureOptions) -> Listing:
         **{name: each.listing for name, each in WEBSETS.items()},
     }
     with reading(layout.path, "write or fetch the data set again"):
-        return readers[layout.kind](layout.path, options)
+        found = readers[layout.kind](layout.path, options)
+    if seen is not None:
+        seen[key] = found
+    return found
 
 
 def _folder(path: Path, options: PictureOptions) -> Layout:
