@@ -8,6 +8,7 @@ import torch
 from labelsieve.data.noisy_data import Held
 from labelsieve.results.outcome import model_tensors
 from labelsieve.train.run import Chosen, better
+from labelsieve.train.run import tested as told_of
 from labelsieve.train.start import start
 from runs.tiny import tiny_config
 
@@ -36,10 +37,10 @@ def test_every_test_set_meets_the_chosen_networks_and_not_the_last_ones(tmp_path
     chosen, pictures = Chosen(3, 70.0, tensors), rows.data.images[:8]
     test, more = (Held(pictures, torch.tensor([1] * right + [0] * (8 - right))) for right in (2, 6))
     rows = replace(rows, test=test, val=test, collection=replace(rows.collection, also={"more": more}))
-    record = run.tested(chosen, run.config, rows, method, cpu)
+    record = told_of(chosen, run.config, rows, method, cpu)
     assert "accuracy" not in record and (record["chosen_epoch"], record["chosen_validation"]) == (3, 70.0)
     assert record["also"]["more"]["both"] == 75.0
-    apart = run.tested(chosen, run.config, replace(rows, val=more), method, cpu)
+    apart = told_of(chosen, run.config, replace(rows, val=more), method, cpu)
     assert apart["accuracy"]["both"] == 25.0
     none = replace(rows, test=None, collection=replace(rows.collection, also={}))
-    assert run.tested(chosen, run.config, none, method, cpu) == {"chosen_epoch": 3, "chosen_validation": 70.0}
+    assert told_of(chosen, run.config, none, method, cpu) == {"chosen_epoch": 3, "chosen_validation": 70.0}
