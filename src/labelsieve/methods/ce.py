@@ -6,7 +6,6 @@ Digits with 40 % symmetric noise, `labelsieve train digits --method ce --noise s
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -14,7 +13,6 @@ from labelsieve.config.setting import setting
 from labelsieve.methods.contract import Look, Method, Phase, Terms, View
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
-from labelsieve.methods.parts.streams import cycled
 
 
 class CrossEntropy(Method):
@@ -31,18 +29,13 @@ class CrossEntropy(Method):
 
 def plain_epoch(method: Method, net: Net, epoch: int, entropy_penalty: bool, name: str = "warm-up") -> Phase:
     """An epoch of cross-entropy on weak views of all samples, or of those that the epoch draws."""
-    training, given = method.training, method.facts.given
-    batch = training.warmup_batch
-    drawn = training.sampler.rows(given, batch, method.stream(streams.DRAW, epoch, net))
-    rows = torch.arange(len(given)) if drawn is None else drawn
-    steps = -(-len(rows) // batch)
-    order = cycled(rows, steps * batch, method.stream(streams.WARM_UP_ORDER, epoch, net)).view(steps, batch)
+    order = method.order(net, epoch, method.stream(streams.WARM_UP_ORDER, epoch, net), method.training.warmup_batch)
     return Phase(
         name,
         cross_entropy_step,
         (net,),
         views={"pictures": View(order, "weak", streams.WARM_UP_VIEWS)},
-        tensors={"labels": given[order], "lr": method.rates(epoch, steps)},
+        tensors={"labels": method.facts.given[order], "lr": method.rates(epoch, len(order))},
         fixed=(net, entropy_penalty),
     )
 

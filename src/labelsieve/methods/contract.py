@@ -16,7 +16,7 @@ from labelsieve.errors import UsageError
 from labelsieve.methods.net import Eye, Net
 from labelsieve.methods.parts.cleaners import Judge
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.methods.parts.streams import STRONG, WEAK, EveryRow, Sampler, seeded
+from labelsieve.methods.parts.streams import DRAW, STRONG, WEAK, EveryRow, Sampler, cycled, seeded
 
 Terms = Mapping[str, Tensor]  # a step's loss terms by name, each ()
 Step = Callable[..., Terms]
@@ -244,6 +244,11 @@ class Method:
         return Verdict(seen, opinions, dict.fromkeys(opinions, 0.5), clean, voices, own_shares=shares)
 
     @property
+    def net(self) -> Net:
+        """The only net, or the first."""
+        return self.nets[0]
+
+    @property
     def model(self) -> Sequence[Eye]:
         """The networks that classify, and become the run's model; a twin of a net may take its place."""
         return self.nets
@@ -254,6 +259,14 @@ class Method:
     def rates(self, epoch: int, steps: int) -> Tensor:
         """The learning rate of each of an epoch's steps: (steps,)."""
         return torch.tensor([self.lr_at(epoch + i / steps) for i in range(steps)])
+
+    def order(self, net: Net, epoch: int, draws: torch.Generator, batch: int | None = None) -> Tensor:
+        """The rows (steps, batch) of an epoch, shuffled by `draws`: all it sees, and some of them twice to fill the last step."""
+        batch = batch or self.training.batch
+        drawn = self.training.sampler.rows(self.facts.given, batch, self.stream(DRAW, epoch, net))
+        rows = torch.arange(len(self.facts.given)) if drawn is None else drawn
+        steps = math.ceil(len(rows) / batch)
+        return cycled(rows, steps * batch, draws).view(steps, batch)
 
     def stream(self, purpose: int, epoch: int, net: Net) -> torch.Generator:
         """The generator of a purpose (`parts.streams`) in an epoch: the same whatever was drawn before it."""

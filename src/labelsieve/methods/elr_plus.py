@@ -7,7 +7,6 @@ has 1 to 4 points less. Ours at full length: not run. Letters: t the memory (N, 
 softmax of a mixed picture.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,7 +19,6 @@ from labelsieve.config.setting import setting
 from labelsieve.methods.contract import Cell, Look, Make, Method, Phase, Terms, Verdict, View, own_shares, together
 from labelsieve.methods.net import Net, Twin
 from labelsieve.methods.parts import losses, streams
-from labelsieve.methods.parts.streams import cycled
 
 LEAST = 1e-4  # shares are kept within this and 1 - this
 MANY = 100  # classes from which on mixed labels are weighed by the memory, as the published code does for CIFAR-100
@@ -109,12 +107,9 @@ class ElrPlus(Method):
 
     def pulled(self, net: Net, twin: Twin, epoch: int) -> Phase:
         """An epoch of mixed steps of a network; the other one's twin writes its memory."""
-        c, given, batch = self.c, self.facts.given, self.training.batch
-        drawn = self.training.sampler.rows(given, batch, self.stream(streams.DRAW, epoch, net))
-        rows = torch.arange(len(given)) if drawn is None else drawn
-        steps = math.ceil(len(rows) / batch)
-        generator = self.stream(streams.PLAN, epoch, net)
-        order = cycled(rows, steps * batch, generator).view(steps, batch)
+        c, generator = self.c, self.stream(streams.PLAN, epoch, net)
+        order = self.order(net, epoch, generator)
+        steps, batch = order.shape
         partners = torch.stack([torch.randperm(batch, generator=generator) for _ in range(steps)])
         at = torch.arange(epoch * steps, (epoch + 1) * steps)
         table = self.tables[f"memory{net.number}"]
@@ -126,7 +121,7 @@ class ElrPlus(Method):
             views={"pictures": View(order, "weak")},
             tensors={
                 "rows": order,
-                "labels": given[order],
+                "labels": self.facts.given[order],
                 "partner": partners,
                 "share": losses.mixing_shares(steps, c.mixing, generator),
                 "pull": c.strength * grown(at + 1, c.ramp_steps),

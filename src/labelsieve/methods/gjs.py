@@ -19,7 +19,6 @@ from labelsieve.config.setting import setting
 from labelsieve.methods.contract import Cell, Look, Make, Method, Phase, Terms, View
 from labelsieve.methods.net import Net
 from labelsieve.methods.parts import streams
-from labelsieve.methods.parts.streams import cycled
 
 LEAST = 1e-7  # shares below it count as it, so that logarithms stay finite
 
@@ -94,17 +93,14 @@ class Gjs(Method):
         return t.lr_at(epoch)
 
     def phases(self, epoch: int, look: Look) -> Iterator[Phase]:
-        net, given, batch = self.nets[0], self.facts.given, self.training.batch
-        drawn = self.training.sampler.rows(given, batch, self.stream(streams.DRAW, epoch, net))
-        rows = torch.arange(len(given)) if drawn is None else drawn
-        steps = math.ceil(len(rows) / batch)
-        order = cycled(rows, steps * batch, self.stream(streams.PLAN, epoch, net)).view(steps, batch)
+        net = self.net
+        order = self.order(net, epoch, self.stream(streams.PLAN, epoch, net))
         yield Phase(
             "consistency",
             gjs_step,
             (net,),
             views={"first": View(order, "strong"), "second": View(order, "strong")},
-            tensors={"labels": given[order], "lr": self.rates(epoch, steps)},
+            tensors={"labels": self.facts.given[order], "lr": self.rates(epoch, len(order))},
             fixed=(net, self.c.pi, self.c.scaled),
         )
 

@@ -8,7 +8,7 @@ unit length, c the prototypes, s the soft label, p the softmax.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, floor
+from math import floor
 from typing import ClassVar
 
 import torch
@@ -22,7 +22,6 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.neighbours import against_the_rest
-from labelsieve.methods.parts.streams import cycled
 
 QUEUE = 8192  # keys, and of a small set no more than half as many as it has samples
 LAST_DROP = 0.8  # where the learning rate drops again, on the way from its drop to the end
@@ -90,10 +89,6 @@ class MoPro(Method):
         self.centres = torch.zeros(self.facts.classes, dim, device=device)  # c
 
     @property
-    def net(self) -> Net:
-        return self.nets[0]
-
-    @property
     def start(self) -> int:
         """The first epoch that corrects labels."""
         return max(2, round(self.c.starting * self.training.epochs))
@@ -109,10 +104,8 @@ class MoPro(Method):
         net, given, batch = self.net, self.facts.given, self.training.batch
         assert net.twin is not None
         net.twin.network.train()  # as published: keys are normalised by their batch
-        drawn = self.training.sampler.rows(given, batch, self.stream(streams.DRAW, epoch, net))
-        rows = torch.arange(len(given)) if drawn is None else drawn
-        steps = ceil(len(rows) / batch)
-        order = cycled(rows, steps * batch, self.stream(streams.PLAN, epoch, net)).view(steps, batch)
+        order = self.order(net, epoch, self.stream(streams.PLAN, epoch, net))
+        steps = len(order)
         places = torch.arange(epoch * steps * batch, (epoch + 1) * steps * batch).view(steps, batch) % len(self.queue)
         pinned = torch.zeros(len(given)) if self.facts.pinned is None else self.facts.pinned.cpu().float()
         yield Phase(

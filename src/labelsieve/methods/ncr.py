@@ -22,7 +22,6 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.neighbours import against_the_rest, nearest, weighted_mean
-from labelsieve.methods.parts.streams import cycled
 
 LEAST = 1e-16  # of a share, as published: the logarithm of none is not taken
 
@@ -97,15 +96,13 @@ class Ncr(Method):
         return super().lr_at(epoch)
 
     def phases(self, epoch: int, look: Look) -> Iterator[Phase]:
-        net, training = self.nets[0], self.training
+        net = self.net
         if epoch < self.start:
             yield plain_epoch(self, net, epoch, entropy_penalty=False)
             return
         generator = self.stream(streams.PLAN, epoch, net)
-        drawn = training.sampler.rows(self.facts.given, training.batch, self.stream(streams.DRAW, epoch, net))
-        rows = torch.arange(len(self.facts.given)) if drawn is None else drawn
-        steps, batch = math.ceil(len(rows) / training.batch), training.batch
-        order = cycled(rows, steps * batch, generator).view(steps, batch)
+        order = self.order(net, epoch, generator)
+        steps, batch = order.shape
         tensors = {"labels": self.facts.given[order], "lr": self.rates(epoch, steps)}
         if self.c.mixup:
             tensors["share"] = losses.mixing_shares(steps * batch, self.c.mixup, generator).view(steps, batch)

@@ -9,7 +9,7 @@ soft labels that it gives, l the mixing share.
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, floor
+from math import floor
 from typing import ClassVar
 
 import torch
@@ -22,7 +22,6 @@ from labelsieve.methods.net import Net
 from labelsieve.methods.parts import losses, streams
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.methods.parts.neighbours import against_the_rest, nearest, voters
-from labelsieve.methods.parts.streams import cycled
 from labelsieve.methods.rrl import instance_logits, kept, mixed, pairs, projected
 
 SOLVING = 20  # steps of conjugate gradients; the system is so well conditioned that they leave a millionth
@@ -111,10 +110,6 @@ class Ngc(Method):
         self.looked = 0  # epochs in these
 
     @property
-    def net(self) -> Net:
-        return self.nets[0]
-
-    @property
     def start(self) -> int:
         """The first epoch that goes by the graph."""
         return max(1, round(self.c.starting * self.training.epochs))
@@ -188,11 +183,9 @@ class Ngc(Method):
 
     def planned(self, clean: Tensor, epoch: int) -> tuple[dict[str, View], dict[str, Tensor], Tensor]:
         """An epoch's views and draws, and the rows (S, B) that they are of."""
-        batch, generator = self.training.batch, self.stream(streams.PLAN, epoch, self.net)
-        drawn = self.training.sampler.rows(self.facts.given, batch, self.stream(streams.DRAW, epoch, self.net))
-        rows = torch.arange(len(clean)) if drawn is None else drawn
-        steps = ceil(len(rows) / batch)
-        order = cycled(rows, steps * batch, generator).view(steps, batch)
+        generator = self.stream(streams.PLAN, epoch, self.net)
+        order = self.order(self.net, epoch, generator)
+        steps = len(order)
         first, second = pairs(clean[order], 2 if self.c.mixes_strong else 1, generator)
         share = losses.beta_draws(steps, self.c.mixing, generator).float()
         tensors = {"first": first, "second": second, "share": share, "lr": self.rates(epoch, steps)}

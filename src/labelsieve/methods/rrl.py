@@ -111,10 +111,6 @@ class Rrl(Method):
         self.centres = torch.zeros(classes, dim, device=self.facts.device)  # c
 
     @property
-    def net(self) -> Net:
-        return self.nets[0]
-
-    @property
     def start(self) -> int:
         """The first epoch that judges labels."""
         return max(1, round(self.c.starting * self.training.epochs))
@@ -174,11 +170,9 @@ class Rrl(Method):
 
     def training_on(self, labels: Tensor, clean: Tensor, epoch: int) -> Phase:
         """Every sample, whatever its label; terms about labels are of those that are clean."""
-        batch, generator = self.training.batch, self.stream(streams.PLAN, epoch, self.net)
-        drawn = self.training.sampler.rows(self.facts.given, batch, self.stream(streams.DRAW, epoch, self.net))
-        rows = torch.arange(len(labels)) if drawn is None else drawn
-        steps = math.ceil(len(rows) / batch)
-        order = cycled(rows, steps * batch, generator).view(steps, batch)
+        generator = self.stream(streams.PLAN, epoch, self.net)
+        order = self.order(self.net, epoch, generator)
+        steps = len(order)
         first, second = pairs(clean[order], 2 if self.c.mixes_strong else 1, generator)
         c, ramp = self.c, self.c.ramp * self.training.epochs
         weight = min(1 + epoch * (c.prototypes - 1) / ramp, c.prototypes) if ramp else c.prototypes

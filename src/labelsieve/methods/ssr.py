@@ -84,10 +84,6 @@ class Ssr(Method):
         self.nets = [make(0, heads=heads)]
 
     @property
-    def net(self) -> Net:
-        return self.nets[0]
-
-    @property
     def theta_r(self) -> float:
         return float(self.c.theta_r)
 
