@@ -24,7 +24,7 @@ from labelsieve.corrected.apply import sure_corrections
 from labelsieve.decisions.decision import ACCEPT, KEEP, RELABEL, Decision
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import UsageError
-from labelsieve.issues.policy import verdicts
+from labelsieve.issues.policy import changes_of
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import based_on
@@ -110,7 +110,7 @@ def outcome(first: Run, last: Run, plan: str, trainings: int, seconds: float) ->
     wrong, left = wrong_of(first), wrong_of(last)
     found = read_findings(last.home)
     true = dict(zip(last.rows.data.ids, _true_names(last)))
-    said = verdicts(found.columns, found.classes, sure_corrections(found))
+    said = changes_of(found.columns, found.classes, sure_corrections(found))
     accuracies = [record["accuracy"]["both"] for record in last.metrics if "accuracy" in record]
     return Outcome(
         plan=plan,

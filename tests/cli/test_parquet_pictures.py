@@ -12,7 +12,7 @@ from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.errors import UsageError
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from labelsieve.review.pictures import Pictures
 from labelsieve.review.table import read_table
 from labelsieve.runs.folder import RunFolder
@@ -70,7 +70,7 @@ def test_from_inspect_to_apply(hub: Path, tmp_path: Path, shell: Shell) -> None:
     shown.open()
     assert shown.encoded("train/000041", "small")[0]
     before = {file: file.read_bytes() for file in hub.rglob("*.parquet")}
-    decisions = {"train/000001": Decision("relabel", "cat", "seen"), "train/000031": Decision("drop", None, "seen")}
+    decisions = {"train/000001": Correction("relabel", "cat", "seen"), "train/000031": Correction("drop", None, "seen")}
     done = apply_run(run, tmp_path / "new", decisions)
     assert {file: file.read_bytes() for file in hub.rglob("*.parquet")} == before and done.left == 71
     again = open_pictures(tmp_path / "new").collection

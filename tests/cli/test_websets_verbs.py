@@ -70,7 +70,7 @@ def test_a_plan_for_a_large_set_reads_its_lists_only(shell: Shell, tmp_path: Pat
     root = clothing1m(tmp_path / "data")
     told = shell("train", f"clothing1m:{root}", "--dry-run", "--set", f"pictures.cache_dir={tmp_path / 'kept'}")
     assert told.code == 0, told.err
-    assert "train: 48 pictures listed, 48 there" in told.out and "draws 1,000 batches an epoch" in told.out
+    assert "train: 48 pictures listed, 48 there" in told.out and "draws 1,000 batches per epoch" in told.out
     assert not (tmp_path / "kept").exists()
 
 

@@ -18,7 +18,7 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from labelsieve.issues.reading import read_issues
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import read_findings
@@ -273,7 +273,7 @@ def test_the_labels_alone(tmp_path: Path, run: Path) -> None:
 
 
 def test_decisions_decide(tmp_path: Path, run: Path) -> None:
-    told = {"ant/0.png": Decision("keep", None), "dog/2.png": Decision("relabel", ODD), "bee/0.png": Decision("drop", None)}
+    told = {"ant/0.png": Correction("keep", None), "dog/2.png": Correction("relabel", ODD), "bee/0.png": Correction("drop", None)}
     done = apply_run(run, tmp_path / "new", told)
     found = set(files_in(tmp_path / "new"))
     assert {"ant/0.png", f"{ODD}/2-from-dog.png", "cat/2.png"} <= found and "bee/0.png" not in found
@@ -286,7 +286,7 @@ def test_emptied_classes_and_made_noise_are_told(tmp_path: Path, tree: Path) -> 
     made_run(tmp_path / "run", f"pictures:{tree}", names, given, {})
     config = tmp_path / "run" / "config.yaml"
     config.write_text(config.read_text().replace("noise: none", "noise: sym:0.1"))
-    told = {f"ant/{k}.png": Decision("drop", None) for k in range(3)}
+    told = {f"ant/{k}.png": Correction("drop", None) for k in range(3)}
     done = apply_run(tmp_path / "run", tmp_path / "new", told)
     assert any('no sample is left of "ant"' in note for note in done.notes)
     assert any("sym:0.1" in note for note in done.notes)
@@ -294,7 +294,7 @@ def test_emptied_classes_and_made_noise_are_told(tmp_path: Path, tree: Path) -> 
 
 def test_dropping_everything_writes_nothing(tmp_path: Path, run: Path) -> None:
     with pytest.raises(ToolError, match="no picture would be left"):
-        apply_run(run, tmp_path / "new", {name: Decision("drop", None) for name in read_issues(run / "issues.csv")["id"]})
+        apply_run(run, tmp_path / "new", {name: Correction("drop", None) for name in read_issues(run / "issues.csv")["id"]})
     assert not (tmp_path / "new").exists() and not list(tmp_path.glob(".new*"))
 
 

@@ -10,7 +10,7 @@ from labelsieve.corrected.apply import apply_run
 from labelsieve.data.arrays import load_arrays
 from labelsieve.data.noisy_data import MEMORY
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from runs.made_runs import as_advised, made_run
 
 
@@ -23,7 +23,7 @@ def test_arrays_become_arrays(tmp_path: Path, text: bool) -> None:
     given = [str(label) for label in labels.tolist()]
     made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", ids, given, {ids[0]: given[1]})
     before = (tmp_path / "data.npz").read_bytes()
-    told = {ids[0]: Decision("relabel", None), ids[3]: Decision("drop", None)}
+    told = {ids[0]: Correction("relabel", None), ids[3]: Correction("drop", None)}
     done = apply_run(tmp_path / "run", tmp_path / "new.npz", told)
     found = load_arrays(tmp_path / "new.npz")
     assert found.train.ids == ("00000", "00001", "00002", "00004", "00005") and done.left == 5
@@ -50,7 +50,7 @@ def test_labels_of_arrays_are_written_as_they_were(tmp_path: Path, labels: list[
     found = load_arrays(tmp_path / "data.npz").train
     given = [found.classes[code] for code in found.labels.tolist()]
     made_run(tmp_path / "run", f"arrays:{tmp_path / 'data.npz'}", list(found.ids), given, {"00000": given[2]})
-    apply_run(tmp_path / "run", tmp_path / "new.npz", {"00000": Decision("relabel", None)})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", {"00000": Correction("relabel", None)})
     with np.load(tmp_path / "new.npz") as arrays:
         assert arrays["labels"].tolist() == corrected and arrays["labels"].dtype.kind == np.array(labels).dtype.kind
     again = load_arrays(tmp_path / "new.npz").train
@@ -74,7 +74,7 @@ def test_every_array_by_row_loses_the_dropped_rows_and_the_rest_stays(tmp_path: 
     np.savez(tmp_path / "v.npz", features=vectors, labels=labels, classes=classes, **others, **held)  # type: ignore[arg-type]
     ids = [f"{row:05d}" for row in range(4)]
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npz'}", ids, list("wxyz"), {})
-    apply_run(tmp_path / "run", tmp_path / "new.npz", {ids[1]: Decision("drop", None)})
+    apply_run(tmp_path / "run", tmp_path / "new.npz", {ids[1]: Correction("drop", None)})
     with np.load(tmp_path / "new.npz") as arrays:
         for key, values in ({"features": vectors, "labels": labels} | others).items():
             stays = key in ("version", "scale")

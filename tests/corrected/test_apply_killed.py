@@ -10,7 +10,7 @@ import pytest
 from data.pictures.made import class_folders
 from labelsieve.corrected.apply import apply_run
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from labelsieve.runs import atomic
 from runs.made_runs import as_advised, files_in, made_run
 
@@ -55,7 +55,7 @@ def killed_in(when: int, work: Callable[[], Any]) -> bool:
 @pytest.mark.parametrize("more", ["the same decisions", "other decisions"])
 def test_an_apply_killed_at_any_call_is_repaired_by_the_next(tmp_path: Path, run: Path, more: str) -> None:
     decisions = as_advised(run)
-    after = decisions if more == "the same decisions" else decisions | {"bee/1.png": Decision("drop", None)}
+    after = decisions if more == "the same decisions" else decisions | {"bee/1.png": Correction("drop", None)}
     (tmp_path / "whole").mkdir()
     apply_run(run, tmp_path / "whole" / "o.csv", after)
     expected = files_in(tmp_path / "whole")

@@ -12,7 +12,7 @@ from data.pictures.made import noise, save
 from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures.opening import open_pictures
 from labelsieve.errors import UsageError
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from runs.made_runs import as_advised, files_in, made_run
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -64,7 +64,7 @@ def manifest(tmp_path: Path, suffix: str, labels: tuple[Any, Any]) -> Path:
 def test_a_table_keeps_its_columns_and_types(tmp_path: Path, suffix: str, labels: tuple[Any, Any]) -> None:
     file = manifest(tmp_path, suffix, labels)
     before, old = file.read_bytes(), rows_of(file)
-    told = {"pictures/4.png": Decision("drop", None), "pictures/1.png": Decision("relabel", None)}
+    told = {"pictures/4.png": Correction("drop", None), "pictures/1.png": Correction("relabel", None)}
     done = apply_run(tmp_path / "run", tmp_path / "data" / f"new{suffix}", told)
     expected = [row | ({"label": old[0]["label"]} if k == 1 else {}) for k, row in enumerate(old) if k != 4]
     assert rows_of(done.out) == expected and done.left == 5
@@ -105,7 +105,7 @@ def test_a_tables_pictures_as_class_folders(tmp_path: Path) -> None:
     ids, given = [f"k{k}" for k in range(6)], [row["label"] for row in rows[:6]]
     made_run(tmp_path / "run", f"pictures:{file}", ids, given, {"k3": "cat"})
     (tmp_path / "gone.png").unlink()
-    done = apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run") | {"k4": Decision("drop", None)}, "copy")
+    done = apply_run(tmp_path / "run", tmp_path / "new", as_advised(tmp_path / "run") | {"k4": Correction("drop", None)}, "copy")
     after = files_in(tmp_path / "new")
     assert set(after) == {
         "changes.csv",
@@ -151,7 +151,7 @@ def test_an_imagefolder_gets_new_metadata(tmp_path: Path) -> None:
     table_file(source / "train" / "metadata.csv", [{"file_name": f"{k}.png", "label": "ab"[k % 2]} for k in range(4)])
     ids = [f"train/{k}.png" for k in range(4)]
     made_run(tmp_path / "run", f"pictures:{source}", ids, list("abab"), {ids[1]: "a"})
-    told = {ids[1]: Decision("relabel", "a"), ids[2]: Decision("drop", None)}
+    told = {ids[1]: Correction("relabel", "a"), ids[2]: Correction("drop", None)}
     apply_run(tmp_path / "run", tmp_path / "new", told)
     assert [(row["file_name"], row["label"]) for row in rows_of(tmp_path / "new" / "train" / "metadata.csv")] == [
         ("0.png", "a"),
@@ -182,7 +182,7 @@ def test_labels_that_were_corrected_in_the_source_since_the_run_stay(tmp_path: P
     for k, label in ((0, "dog"), (2, "fox"), (5, "fox"), (1, "cat")):
         rows[k]["label"] = label
     table_file(file, rows)
-    said = {"pictures/5.png": Decision("keep", None), "pictures/1.png": Decision("relabel", "cat")}
+    said = {"pictures/5.png": Correction("keep", None), "pictures/1.png": Correction("relabel", "cat")}
     done = apply_run(tmp_path / "run", tmp_path / "new" / out, said)
     expected = ["dog", "cat", "fox", "dog", "cat", "dog"]
     if out == "tree":

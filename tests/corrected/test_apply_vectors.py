@@ -13,9 +13,9 @@ from labelsieve.config.schema import override
 from labelsieve.corrected.apply import apply_run
 from labelsieve.data.embeddings import measured_vectors, read_embeddings
 from labelsieve.data.pictures.options import PictureOptions, PictureSettings
-from labelsieve.decisions.decision import Decision as Reviewed
+from labelsieve.decisions.decision import Decision
 from labelsieve.errors import ToolError
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from labelsieve.runs.folder import RunFolder
 from labelsieve.runs.rounds import Carried, Round
 from runs.made_runs import as_advised, made_run
@@ -23,7 +23,7 @@ from runs.made_runs import as_advised, made_run
 VECTORS = np.random.default_rng(0).normal(size=(6, 4))
 LABELS = ["b", "a", "b", "a", "b", "a"]
 NUMBERS = [f"{row:05d}" for row in range(6)]
-DECIDED = {"00001": Decision("relabel", "b"), "00004": Decision("drop", None)}
+DECIDED = {"00001": Correction("relabel", "b"), "00004": Correction("drop", None)}
 
 
 @pytest.mark.parametrize("more", [{}, {"path": [f"p/{k}.png" for k in range(6)]}, {"image": [f"{k}" for k in range(6)]}])
@@ -100,7 +100,7 @@ def test_what_an_earlier_round_dropped_has_no_label_in_the_table_of_an_npy_file_
     """And the command that reads it back says so: without it the table was refused."""
     np.save(tmp_path / "v.npy", VECTORS)
     (tmp_path / "labels.csv").write_text("label\n" + "".join(f"{label}\n" for label in LABELS))
-    told = Reviewed("k", NUMBERS[0], "drop", None, "ada", "2026-11-15T00:00:00Z", 0.5, None)
+    told = Decision("k", NUMBERS[0], "drop", None, "ada", "2026-11-15T00:00:00Z", 0.5, None)
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.npy'}", NUMBERS[1:], LABELS[1:], {})
     folder = RunFolder(tmp_path / "run")
     folder.round.write_text(Round(2, "first", (), (Carried(told, 1, LABELS[0]),)).text())

@@ -10,7 +10,7 @@ from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures.opening import Opened, open_pictures
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.errors import ToolError
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from runs.made_runs import made_run
 
 PICTURES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), dtype=np.uint8)
@@ -67,7 +67,7 @@ def test_corrected_labels_keep_their_key_and_shape(tmp_path: Path) -> None:
     found = opened(tmp_path, arrays).collection.train
     source = f"arrays:{tmp_path / 'set.npz'}"
     made_run(tmp_path / "run", source, list(found.ids), [str(label) for label in LABELS], {"00000": "2"})
-    told = {"00000": Decision("relabel", None), "00001": Decision("drop", None)}
+    told = {"00000": Correction("relabel", None), "00001": Correction("drop", None)}
     apply_run(tmp_path / "run", tmp_path / "new.npz", told)
     with np.load(tmp_path / "new.npz") as new:
         assert new["train_labels"].tolist() == [[2], [2], [0], [1], [2]]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from labelsieve.errors import ToolError
-from labelsieve.issues.policy import Decision, Verdict, read_decisions, verdicts
+from labelsieve.issues.policy import Change, Correction, changes_of, read_decisions
 
 CLASSES = ("cat", "dog", 'a, "b"\n')
 
@@ -25,15 +25,15 @@ def columns(*rows: dict[str, Any]) -> dict[str, list[Any]]:
     return {name: [(usual | row)[name] for row in rows] for name in usual}
 
 
-def only(verdict: list[Verdict]) -> tuple[str | None, str]:
+def only(verdict: list[Change]) -> tuple[str | None, str]:
     [one] = verdict
     return one.new, one.action
 
 
 def test_what_nobody_decided_stays() -> None:
     rows = columns({"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}, {"id": "e", "action": "drop"})
-    told = {"a": Decision("keep", None), "b": Decision("relabel", CLASSES[2]), "c": Decision("relabel", None)}
-    found = verdicts(rows, CLASSES, told | {"d": Decision("drop", None)})
+    told = {"a": Correction("keep", None), "b": Correction("relabel", CLASSES[2]), "c": Correction("relabel", None)}
+    found = changes_of(rows, CLASSES, told | {"d": Correction("drop", None)})
     assert [(one.new, one.action) for one in found] == [
         ("cat", "keep"),
         (CLASSES[2], "relabel"),
@@ -45,17 +45,17 @@ def test_what_nobody_decided_stays() -> None:
 
 
 def test_a_relabelling_to_the_same_label_is_none() -> None:
-    assert only(verdicts(columns({}), CLASSES, {"a": Decision("relabel", "cat")})) == ("cat", "keep")
+    assert only(changes_of(columns({}), CLASSES, {"a": Correction("relabel", "cat")})) == ("cat", "keep")
 
 
 def test_misspelt_ids_labels_and_actions_are_named() -> None:
     rows = columns({"id": "sample-17"})
     with pytest.raises(ToolError, match='did you mean "sample-17"'):
-        verdicts(rows, CLASSES, {"sample-71": Decision("drop", None)})
+        changes_of(rows, CLASSES, {"sample-71": Correction("drop", None)})
     with pytest.raises(ToolError, match='"dgo" is not one of 3 classes.*did you mean "dog"'):
-        verdicts(rows, CLASSES, {"sample-17": Decision("relabel", "dgo")})
+        changes_of(rows, CLASSES, {"sample-17": Correction("relabel", "dgo")})
     with pytest.raises(ToolError, match='sample-17: keep means the given label "cat", and the row says "dog"; write relabel'):
-        verdicts(rows, CLASSES, {"sample-17": Decision("keep", "dog")})
+        changes_of(rows, CLASSES, {"sample-17": Correction("keep", "dog")})
 
 
 def test_decisions_are_read_from_a_file(tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_decisions_are_read_from_a_file(tmp_path: Path) -> None:
     file.write_text('\ufeffid,action,label\n"x, ""1""",Relabel,dog\ny,drop,\ny,drop,\nz,review,\n', encoding="utf-8")
     file.write_bytes(file.read_bytes() + b'"two\r\nlines",keep,\n')
     assert read_decisions(file) == {
-        "two\r\nlines": Decision("keep", None),
-        'x, "1"': Decision("relabel", "dog"),
-        "y": Decision("drop", None),
-        "z": Decision("review", None),
+        "two\r\nlines": Correction("keep", None),
+        'x, "1"': Correction("relabel", "dog"),
+        "y": Correction("drop", None),
+        "z": Correction("review", None),
     }
 
 
@@ -74,7 +74,7 @@ def test_a_table_may_be_filled_in_in_part(tmp_path: Path) -> None:
     """As `labelsieve decisions --from` reads it: a label alone says enough, and an empty row says nothing."""
     file = tmp_path / "decisions.csv"
     file.write_text("id,action,label\na,,\nb,,dog\nc, ,\nd,keep,\n")
-    assert read_decisions(file) == {"b": Decision("relabel", "dog"), "d": Decision("keep", None)}
+    assert read_decisions(file) == {"b": Correction("relabel", "dog"), "d": Correction("keep", None)}
 
 
 @pytest.mark.parametrize(

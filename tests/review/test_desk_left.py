@@ -7,16 +7,16 @@ import pytest
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.issues.rules import AMBIGUOUS, FINE, KINDS
 from labelsieve.review.desk import STATES, Desk
-from labelsieve.review.table import IssueTable, read_table
+from labelsieve.review.table import ReviewTable, read_table
 from review.made import made_run
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> IssueTable:
+def table(tmp_path: Path) -> ReviewTable:
     return read_table(made_run(tmp_path / "run", count=400), None)
 
 
-def test_rows_that_the_run_excuses_are_not_expected_to_be_wrong(table: IssueTable, tmp_path: Path) -> None:
+def test_rows_that_the_run_excuses_are_not_expected_to_be_wrong(table: ReviewTable, tmp_path: Path) -> None:
     """Where networks err more often than labels do, only so many are listed; the others are contradicted, too, and still fine."""
     before = Desk(table, DecisionLog(tmp_path / "run")).left()
     others = ~table.is_issue
@@ -26,7 +26,7 @@ def test_rows_that_the_run_excuses_are_not_expected_to_be_wrong(table: IssueTabl
     assert Desk(table, DecisionLog(tmp_path / "run")).left() == before
 
 
-def test_suggestions_that_people_took_are_counted(table: IssueTable, tmp_path: Path) -> None:
+def test_suggestions_that_people_took_are_counted(table: ReviewTable, tmp_path: Path) -> None:
     mine = Desk(table, DecisionLog(tmp_path / "run"))
     assert mine.suggestions() == (0, 0) and mine.answers() == 0
     other = (table.suggested != table.given).nonzero()[0]

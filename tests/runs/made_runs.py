@@ -7,7 +7,7 @@ import numpy as np
 
 from labelsieve.config.schema import Config, DataConfig
 from labelsieve.data.pictures.options import PictureSettings
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from labelsieve.issues.reading import read_issues
 from labelsieve.issues.rules import DROP, RELABEL
 from labelsieve.issues.table import LabelIssues, rank
@@ -56,11 +56,11 @@ def made_run(
     return issues
 
 
-def as_advised(run: Path) -> dict[str, Decision]:
+def as_advised(run: Path) -> dict[str, Correction]:
     """Decisions that say of every label what the column `action` says."""
     columns = read_issues(run / "issues.csv")
     rows = zip(*(columns[name] for name in ("id", "action", "reason")))
-    return {name: Decision(action, None, why) for name, action, why in rows if action in (RELABEL, DROP)}
+    return {name: Correction(action, None, why) for name, action, why in rows if action in (RELABEL, DROP)}
 
 
 def files_in(root: Path) -> dict[str, bytes]:

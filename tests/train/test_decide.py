@@ -11,7 +11,7 @@ from labelsieve.config.schema import override
 from labelsieve.methods.parts.estimate import NoiseEstimate, least_clean_for, mixed_epochs_for
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.train.build import training_for
-from labelsieve.train.decide import Decision, decide, decided, lambda_by, left_open
+from labelsieve.train.decide import NoiseDecision, decide, decided, lambda_by, left_open
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import resume, start
 from runs.tiny import arrays_file, pictures, tiny_config
@@ -33,7 +33,7 @@ def test_clean_labels_are_taken_as_clean_whatever_room_few_votes_leave(tmp_path:
     found = decide(config, [evidence(0.0, count=400)])
     assert found.estimate.high > 0.03 and found.least_clean == least_clean_for(found.estimate.firm) > 0.99
     before = {name: value for name, value in found.facts()["estimate"].items() if name != "firm_high"}
-    assert Decision.from_facts(found.facts() | {"estimate": before}).estimate.firm == found.estimate.high, "an older run's"
+    assert NoiseDecision.from_facts(found.facts() | {"estimate": before}).estimate.firm == found.estimate.high, "an older run's"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_where_hardly_a_label_is_right_the_mixture_remembers_and_asks_for_more(
 
 
 def test_what_was_decided_is_said_without_the_rough_estimate() -> None:
-    said = Decision(NoiseEstimate(0.3, 0.1, 0.35, (0.3, 0.3)), 25, 0.5, 1, 40, epochs=40).words()
+    said = NoiseDecision(NoiseEstimate(0.3, 0.1, 0.35, (0.3, 0.3)), 25, 0.5, 1, 40, epochs=40).words()
     assert said == "the warm-up is over; the run takes 40 epochs"
 
 

@@ -63,7 +63,7 @@ def _say_epochs(config: Config) -> None:
     judged = min(warmup + prototype_warmup_for(config), epochs)
     prototypes = "" if config.cleaner.startswith("gmm") else _by_prototypes(judged, warmup, epochs)
     batches = config.training.epoch_batches
-    drawn = f"; each network draws {batches:,} batches an epoch" if batches else ""
+    drawn = f"; each network draws {batches:,} batches per epoch" if batches else ""
     mixed = f"{epochs - warmup} of mixed training{prototypes}"
     if config.training.epochs is None:
         mixed = "20 to 70 of mixed training, depending on the noise found after it; choose the total with --epochs"

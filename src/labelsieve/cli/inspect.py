@@ -99,7 +99,7 @@ def say(found: "Inspection | WebInspection") -> None:
 
 
 def would_train(path: "Path | str", found: "Inspection", noise: str | None, cuda: bool) -> "tuple[Choice, int, Settings]":
-    """Network, batch and mixing: of a known set (its name) by its preset, of one's own data by their size and number."""
+    """Network, batch and mixing: of a known set (its name) by its preset, of your own data by their size and number."""
     from labelsieve.config.fitting import Choice, batch_for, mixing_for, network_for
     from labelsieve.config.resolve import resolve
 

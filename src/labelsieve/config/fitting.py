@@ -111,9 +111,9 @@ def may_be_judged_by_heads(config: Config) -> bool:
 def mixing_for(network: str, shape: Sequence[int], little: bool = True) -> Settings:
     """How strongly pictures are mixed and varied: little by `small` from 16 px on, otherwise as published.
 
-    Runs of one's own data are short. There `small` learns more from pictures that are hardly mixed and weakly varied (LOG.md);
+    Runs on your own data are short. There `small` learns more from pictures that are hardly mixed and weakly varied (LOG.md);
     larger networks were not measured, and the baselines are what their papers say. Tiny pictures are not shifted in weak views:
-    hardly varied at all, a few hundred would be learnt by heart.
+    hardly varied at all, a few hundred would be memorised.
     """
     is_shifted = len(shape) == 3 and min(shape[1:]) >= SHIFTED_FROM
     return LITTLE_MIXING if network == "small" and is_shifted and little else PUBLISHED_MIXING

@@ -201,7 +201,7 @@ def fashion_mnist() -> Settings:
 
 
 def unsized() -> Settings:
-    """What all of one's own data share: batches by size and number, epochs by the noise found, classes as often as given."""
+    """What all of your own data share: batches by size and number, epochs by the noise found, classes as often as given."""
     return {
         "network": "auto",
         "training.epochs": None,
@@ -213,7 +213,7 @@ def unsized() -> Settings:
 
 
 def own() -> Settings:
-    """One's own pictures: network, batches and epochs by the data, and how they are mixed by the network and their size."""
+    """Your own pictures: network, batches and epochs by the data, and how they are mixed by the network and their size."""
     return unsized() | OPEN_MIXING
 
 
@@ -288,12 +288,12 @@ def describe(name: str) -> str:
 
 
 def is_own(source: str) -> bool:
-    """Whether these are somebody's own data rather than a benchmark set."""
+    """Whether these are your own data, not a benchmark set."""
     return source.partition(":")[0] not in ("digits", "fashion-mnist", "cifar10", "cifar100", "clothing1m", "webvision")
 
 
 def spoils_own(named: str, source: str, given: Collection[str]) -> str:
-    """What to say where the preset `named`, and not what was `given` by key, makes labels of somebody's own data wrong; or ""."""
+    """What to say where the preset `named`, and not what was `given` by key, makes labels of your own data wrong; or ""."""
     noise = preset(named).get("data.noise", "none")
     if not is_own(source) or noise == "none" or "data.noise" in given:
         return ""

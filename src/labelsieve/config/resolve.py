@@ -212,7 +212,7 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
 def given_by(options: Mapping[str, Any] | None, settings: Sequence[str]) -> dict[str, Any]:
     """What was said, by full key: options as dotted keys, None where not given, and over them single settings.
 
-    Places are absolute, so that the run can be taken up from any folder.
+    Places are absolute, so that the run can be resumed from any folder.
     """
     given = {full_key(key): value for key, value in (options or {}).items() if value is not None} | parse_settings(settings)
     return {key: _from_anywhere(key, value) for key, value in given.items()}
@@ -304,7 +304,7 @@ def resolve_next(
 def _following(config: Config, said: Set[str], own: bool) -> dict[str, Any]:
     """What follows from other settings where nothing was said about it.
 
-    One's own data are warmed up for 8 epochs, in short runs for a third of them, so that there is something left to find
+    Your own data are warmed up for 8 epochs, in short runs for a third of them, so that there is something left to find
     wrong labels in. Weights that have learnt already are changed with a tenth of the learning rate.
     """
     found: dict[str, Any] = {}

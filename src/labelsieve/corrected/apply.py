@@ -14,12 +14,11 @@ from labelsieve.corrected.forms import CHANGES, FOLDERS, LINKED, LISTS, Request,
 from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.sources import OWN
-from labelsieve.decisions.decision import LABELLING
-from labelsieve.decisions.decision import Decision as Reviewed
+from labelsieve.decisions.decision import LABELLING, Decision
 from labelsieve.decisions.incoming import is_dropped
 from labelsieve.decisions.log import NAME
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.issues.policy import Decision, Verdict, verdicts
+from labelsieve.issues.policy import Change, Correction, changes_of
 from labelsieve.issues.rules import DROP, KEEP, RELABEL
 from labelsieve.results.card import cautions
 from labelsieve.runs.atomic import take_back
@@ -48,7 +47,7 @@ class Applied:
 def apply_run(
     path: Path,
     out: Path,
-    decisions: Mapping[str, Decision],
+    decisions: Mapping[str, Correction],
     put: str = HARDLINK,
     source: str | None = None,
     found: Findings | None = None,
@@ -67,7 +66,7 @@ def apply_run(
     check_root(config)
     rounds = round_of(config)
     decisions = _beyond_dropped(decisions, rounds)
-    said = from_the_source(verdicts(found.columns, found.classes, decisions), rounds)
+    said = from_the_source(changes_of(found.columns, found.classes, decisions), rounds)
     layout = layout_of(source, picture_options(config.pictures))
     write = writer_for(layout, source, out, picture_options(config.pictures))
     if write not in LISTS:
@@ -80,8 +79,8 @@ def apply_run(
     refuse(out, changes, source, begun.data.source)
     ordered = [*(said[row] for row in np.argsort(found.order, kind="stable").tolist()), *said[len(found.order) :]]
     decided = {*decisions, *(one.decision.id for one in (rounds.carried if rounds is not None else ()))}
-    given = {verdict.id: verdict.old for verdict in said} if config.data.noise == "none" else {}
-    corrections = Corrections({verdict.id: verdict.new for verdict in said}, given, decided)
+    given = {change.id: change.old for change in said} if config.data.noise == "none" else {}
+    corrections = Corrections({change.id: change.new for change in said}, given, decided)
     asked = Request(source, layout, picture_options(config.pictures), corrections, put, found, ordered)
     left, notes = write(asked, out, changes_csv(said))
     if config.data.noise != "none":
@@ -90,11 +89,11 @@ def apply_run(
         command = train_command([str(out)], PictureOptions(outside=True))
         notes = (*notes, f"its links lead out of it, which has to be allowed when it is read: {command}")
     notes = (*notes, *_edited(corrections), *_emptied(found, said))
-    done = Counter(verdict.action for verdict in said if not corrections.seen or verdict.id in corrections.seen)
+    done = Counter(change.action for change in said if not corrections.seen or change.id in corrections.seen)
     return Applied(out, changes, done, left, notes)
 
 
-def logged(path: Path, on_conflict: str) -> dict[str, Decision]:
+def logged(path: Path, on_conflict: str) -> dict[str, Correction]:
     """{id: decision} of the run's own log, for samples of the run; a decision of an earlier round that was taken back, too.
 
     Empty where nobody has decided anything.
@@ -103,11 +102,11 @@ def logged(path: Path, on_conflict: str) -> dict[str, Decision]:
     now, begun = decisions_in(folder, on_conflict), round_of(folder.read_config())
     before = {} if begun is None else {one.decision.id: one for one in begun.carried}
     told = {name: _plainly(one.decision) for name, one in now.items() if before.get(name) != one}
-    back = {name: Decision(RELABEL, one.given, "taken back") for name, one in before.items() if name not in now}
+    back = {name: Correction(RELABEL, one.given, "taken back") for name, one in before.items() if name not in now}
     return told | back
 
 
-def check_decided(path: Path, decisions: Mapping[str, Decision]) -> None:
+def check_decided(path: Path, decisions: Mapping[str, Correction]) -> None:
     """A `UsageError` where there is nothing to apply, in no round so far."""
     if not decisions and round_of(RunFolder.open(path).read_config()) is None:
         raise UsageError(
@@ -117,7 +116,7 @@ def check_decided(path: Path, decisions: Mapping[str, Decision]) -> None:
         )
 
 
-def _beyond_dropped(decisions: Mapping[str, Decision], begun: Round | None) -> Mapping[str, Decision]:
+def _beyond_dropped(decisions: Mapping[str, Correction], begun: Round | None) -> Mapping[str, Correction]:
     """The decisions without those that drop once more what an earlier round did; a `ToolError` where one says otherwise."""
     if begun is None:
         return decisions
@@ -128,30 +127,30 @@ def _beyond_dropped(decisions: Mapping[str, Decision], begun: Round | None) -> M
     return {name: one for name, one in decisions.items() if name not in dropped}
 
 
-def _plainly(one: Reviewed) -> Decision:
+def _plainly(one: Decision) -> Correction:
     """The label is what counts, whichever key was pressed; "unsure" leaves it as it is, for a person has looked."""
     if one.action in LABELLING:
-        return Decision(RELABEL, one.label, f"decided by {one.who}: {one.action}")
-    return Decision(DROP if one.action == DROP else KEEP, None, f"decided by {one.who}: {one.action}")
+        return Correction(RELABEL, one.label, f"decided by {one.who}: {one.action}")
+    return Correction(DROP if one.action == DROP else KEEP, None, f"decided by {one.who}: {one.action}")
 
 
-def from_the_source(said: list[Verdict], begun: Round | None) -> list[Verdict]:
+def from_the_source(said: list[Change], begun: Round | None) -> list[Change]:
     """In a later round, labels are told as changes of the source's own, and what was dropped before is dropped."""
     if begun is None:
         return said
     given = {one.decision.id: one for one in begun.carried}
-    found = [_since_the_source(verdict, given[verdict.id]) if verdict.id in given else verdict for verdict in said]
-    there = {verdict.id for verdict in said}
+    found = [_since_the_source(change, given[change.id]) if change.id in given else change for change in said]
+    there = {change.id for change in said}
     gone = [one for one in begun.carried if one.decision.action == DROP and one.decision.id not in there]
-    return found + [Verdict(one.decision.id, one.given, None, DROP, _why(one)) for one in gone]
+    return found + [Change(one.decision.id, one.given, None, DROP, _why(one)) for one in gone]
 
 
-def _since_the_source(verdict: Verdict, one: Carried) -> Verdict:
-    if verdict.new == one.given:
-        return replace(verdict, old=one.given, action=KEEP)
-    if verdict.action == KEEP:  # nothing new was said
-        return replace(verdict, old=one.given, action=RELABEL, why=_why(one))
-    return replace(verdict, old=one.given)
+def _since_the_source(change: Change, one: Carried) -> Change:
+    if change.new == one.given:
+        return replace(change, old=one.given, action=KEEP)
+    if change.action == KEEP:  # nothing new was said
+        return replace(change, old=one.given, action=RELABEL, why=_why(one))
+    return replace(change, old=one.given)
 
 
 def _why(one: Carried) -> str:
@@ -183,7 +182,7 @@ def refuse(out: Path, changes: Path, *sources: str) -> None:
             raise UsageError(f"{out}: it lies inside the source {path}, which stays as it is; choose another --out")
 
 
-def changes_csv(said: list[Verdict]) -> str:
+def changes_csv(said: list[Change]) -> str:
     """Rows that change: id, old, new (empty where dropped), action, why."""
     rows = [(v.id, v.old, v.new or "", v.action, v.why) for v in said if v.new != v.old]
     return as_csv(("id", "old", "new", "action", "why"), rows)
@@ -201,13 +200,13 @@ def _edited(corrections: Corrections) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _emptied(found: Findings, said: list[Verdict]) -> tuple[str, ...]:
-    left = {verdict.new for verdict in said}
+def _emptied(found: Findings, said: list[Change]) -> tuple[str, ...]:
+    left = {change.new for change in said}
     gone = [f'"{name}"' for name in found.classes if name not in left]
     return (f"no sample is left of {', '.join(gone[:5])}{' ...' if len(gone) > 5 else ''}",) if gone else ()
 
 
-def automatic(folder: RunFolder, found: Findings) -> dict[str, Decision]:
+def automatic(folder: RunFolder, found: Findings) -> dict[str, Correction]:
     """{id: decision} by what the run found; a `ToolError` where it does not vouch for its suggestions."""
     standing = cautions(found, read_record(folder))
     review = f"Check the labels with {command('review', folder.path)}, then apply what you decided, without --auto"
@@ -233,12 +232,12 @@ def least_right(found: Findings) -> float:
     return float(found.chances.opinions[:, rows].mean(1).min()) if len(rows) else 1.0
 
 
-def sure_corrections(found: Findings) -> dict[str, Decision]:
+def sure_corrections(found: Findings) -> dict[str, Correction]:
     """Issues with the action relabel. Nothing is dropped: what looks like none of the classes may be labelled right."""
     columns = found.columns
     names = ("id", "action", "is_label_issue", "suggested_label", "reason")
     return {
-        name: Decision(RELABEL, suggested, f"corrected by the run. {why}")
+        name: Correction(RELABEL, suggested, f"corrected by the run. {why}")
         for name, action, issue, suggested, why in zip(*(columns[column] for column in names))
         if issue and action == RELABEL
     }

@@ -20,7 +20,7 @@ from labelsieve.data.pictures.recognise import Layout, list_pictures
 from labelsieve.data.pictures.tables import SUFFIXES
 from labelsieve.data.sources import open_source
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Verdict
+from labelsieve.issues.policy import Change
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import Findings
 from labelsieve.texts import as_csv, quoted
@@ -39,10 +39,10 @@ class Request:
     corrections: Corrections
     put: str
     found: Findings
-    ordered: list[Verdict]  # by sample, and after them what earlier rounds dropped
+    ordered: list[Change]  # by sample, and after them what earlier rounds dropped
 
     @property
-    def samples(self) -> list[Verdict]:
+    def samples(self) -> list[Change]:
         """Of the run's own samples, of which there are none that earlier rounds dropped."""
         return self.ordered[: len(self.found.order)]
 
@@ -230,7 +230,7 @@ def _manifest(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, 
     now = _named(listing)
     _check_known(asked, set(now))
     problems = {listing.ids[row]: why for row, why in listing.origin.examined()[1].items()}
-    judged = [(verdict.id, asked.corrections.of(verdict.id, now[verdict.id])) for verdict in asked.ordered if verdict.id in now]
+    judged = [(change.id, asked.corrections.of(change.id, now[change.id])) for change in asked.ordered if change.id in now]
     rows = [(name, paths[name], label) for name, label in judged if label is not None and name not in problems]
     gone = [LeftOut(name, paths[name], problems[name]) for name, label in judged if label is not None and name in problems]
     _beside(out, lambda draft: draft.write_text(as_csv(("id", "path", "label"), rows), encoding="utf-8", newline=""), changes)
@@ -271,7 +271,7 @@ def _label_table(asked: Request, out: Path, changes: str) -> tuple[int, tuple[st
         return left
 
     left = _beside(out, make, changes)
-    dropped = sum(verdict.new is None for verdict in asked.ordered)
+    dropped = sum(change.new is None for change in asked.ordered)
     which = "1 dropped row has" if dropped == 1 else f"{dropped:,} dropped rows have"
     why = f"{which} no label in it, for the vectors stay as they are; " if dropped else ""
     options = replace(asked.options, image_column=None, skip_unlabelled=asked.options.skip_unlabelled or dropped > 0)
@@ -282,7 +282,7 @@ def _label_table(asked: Request, out: Path, changes: str) -> tuple[int, tuple[st
 def _labels(asked: Request, out: Path, changes: str) -> tuple[int, tuple[str, ...]]:
     """id and label alone, of the samples the run judged, in their order; made of the run alone where the source is gone."""
     now, notes = _labels_now(asked)
-    judged = [(verdict.id, asked.corrections.of(verdict.id, now.get(verdict.id, verdict.old))) for verdict in asked.ordered]
+    judged = [(change.id, asked.corrections.of(change.id, now.get(change.id, change.old))) for change in asked.ordered]
     rows = [(name, label) for name, label in judged if label is not None]
     _beside(out, lambda draft: draft.write_text(as_csv(("id", "label"), rows), encoding="utf-8", newline=""), changes)
     return len(rows), notes
@@ -336,7 +336,7 @@ LISTS: tuple[Write, ...] = (_labels,)  # made of the run alone where need be
 
 def _check_known(asked: Request, there: set[str]) -> None:
     """A `ToolError` where nothing of the run is in the source: other data would be written as they are, and called corrected."""
-    if not any(verdict.id in there for verdict in asked.samples):
+    if not any(change.id in there for change in asked.samples):
         raise ToolError(
             f"{asked.source}: none of the run's {len(asked.samples):,} samples is in it, the first of which is called "
             f'"{asked.samples[0].id}"; name the data that the run was trained on, with the same ids (--data)'
@@ -344,7 +344,7 @@ def _check_known(asked: Request, there: set[str]) -> None:
 
 
 def _missing(asked: Request, there: set[str]) -> tuple[str, ...]:
-    lost = [verdict.id for verdict in asked.samples if verdict.id not in there]
+    lost = [change.id for change in asked.samples if change.id not in there]
     which = "one sample of the run is" if len(lost) == 1 else f"{len(lost):,} samples of the run are"
     return (f"{which} no longer in the source, such as {lost[0]}",) if lost else ()
 
@@ -370,7 +370,7 @@ def _unjudged(asked: Request, listing: Listing, gone: Sequence[LeftOut]) -> tupl
 def _beyond(asked: Request, left: int) -> tuple[str, ...]:
     """The same of rows, of which `left` are left."""
     return _as_before(
-        left - sum(verdict.new is not None and verdict.id in asked.corrections.seen for verdict in asked.ordered), "rows"
+        left - sum(change.new is not None and change.id in asked.corrections.seen for change in asked.ordered), "rows"
     )
 
 

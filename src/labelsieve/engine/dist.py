@@ -1,4 +1,4 @@
-"""Several processes, one result: what each of them does of a step, and how they put it together.
+"""Several processes, one result: what each does in a step, and how the parts are put together.
 
 Every rank draws the same rows and computes the loss of the whole batch. What costs time is split: views, the networks' passes and
 with them the gradients, and looks at all samples. So steps and methods are the same whether one process runs them or many.

@@ -58,7 +58,7 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """As the paper writes it; a cleaner of somebody's own by its name, in which a dollar begins no formula."""
+        """As the paper writes it; your own cleaner by its name, in which a dollar begins no formula."""
         name = LABELS.get(self.cleaner, self.cleaner.replace("$", r"\$"))
         return ", ".join(word for word in (name, self.settings.replace("$", r"\$")) if word)
 

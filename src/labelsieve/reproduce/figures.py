@@ -40,7 +40,7 @@ LOOKS = {
     "cpc-awr": (VERMILION, "-"),
     "contrastive": (PURPLE, (0, (5, 1, 1, 1))),
 }
-OTHERS = ("#E69F00", "#999933", "#56B4E9", "#882255")  # of cleaners of somebody's own and of other settings, in turn
+OTHERS = ("#E69F00", "#999933", "#56B4E9", "#882255")  # of your own cleaners and of other settings, in turn
 OTHER_DASHES = ((0, (3, 1, 1, 1, 1, 1)), (0, (6, 2)), "-")  # the next ones when all colours are used
 LEGEND = 6  # lines whose legend has room among them
 STYLE: dict[Any, Any] = {
@@ -233,7 +233,7 @@ def groups_of(folders: Sequence[RunFolder]) -> list[Group]:
 
 
 def _own_place(data: DataConfig) -> str:
-    """Where somebody's own data lie; "" of a named set, which is the same wherever it lies."""
+    """Where your own data lie; "" of a named set, which is the same wherever it lies."""
     source, _, place = data.source.partition(":")
     return "" if source in PAPER or source == "digits" else str(Path(place).absolute())
 

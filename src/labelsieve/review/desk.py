@@ -18,7 +18,7 @@ from labelsieve.decisions.log import DecisionLog
 from labelsieve.errors import ToolError, UsageError, suggest
 from labelsieve.issues.rules import FINE, KINDS
 from labelsieve.review.evidence import inside
-from labelsieve.review.table import OWN_KINDS, IssueTable, folded
+from labelsieve.review.table import OWN_KINDS, ReviewTable, folded
 from labelsieve.review.wrong_left import Left, grouped, wrong_left
 
 OPEN, CONFLICT, DECIDED, ANY = "open", "conflict", "decided", "any"
@@ -44,7 +44,7 @@ class Filter:
     area: str = ""
 
 
-def chosen(table: IssueTable, asked: Filter, state: np.ndarray, conflict: np.ndarray) -> np.ndarray:
+def chosen(table: ReviewTable, asked: Filter, state: np.ndarray, conflict: np.ndarray) -> np.ndarray:
     """(M,) rows: `state` (N,) are codes of STATES, `conflict` (N,) bool."""
     keep = _listed(table, asked)
     for name, codes in ((asked.given, table.given), (asked.suggested, table.suggested)):
@@ -63,7 +63,7 @@ def chosen(table: IssueTable, asked: Filter, state: np.ndarray, conflict: np.nda
     return np.flatnonzero(keep).astype(np.int32)
 
 
-def _listed(table: IssueTable, asked: Filter) -> np.ndarray:
+def _listed(table: ReviewTable, asked: Filter) -> np.ndarray:
     if asked.own == ODD:
         return table.own > 0
     if asked.own:
@@ -76,7 +76,7 @@ def _listed(table: IssueTable, asked: Filter) -> np.ndarray:
     return np.ones(len(table), bool) if asked.everything else table.is_issue.copy()
 
 
-def _class(table: IssueTable, name: str) -> int:
+def _class(table: ReviewTable, name: str) -> int:
     if name not in table.classes:
         raise UsageError(f'"{name[:80]}" is not one of {len(table.classes)} classes{suggest(name[:80], table.classes)}')
     return table.classes.index(name)
@@ -88,7 +88,7 @@ def _state(name: str) -> int:
     return STATES.index(name)
 
 
-def _matching(table: IssueTable, text: str) -> np.ndarray:
+def _matching(table: ReviewTable, text: str) -> np.ndarray:
     """(N,) bool: the text is in the id, the path or the name of one of both classes."""
     named = np.array([folded(text) in folded(name) for name in table.classes])
     found = table.ids.containing(text) | table.paths.containing(text)
@@ -102,7 +102,7 @@ WRONG = ("accept", "relabel", "drop")  # answers that may say the given label wa
 
 
 @dataclass(frozen=True)
-class View:
+class ShownList:
     """A list as it was when it was asked for: deciding does not move what is on the screen.
 
     `key` says after how many decisions that was, so that the log can make the list again, also of a server started anew.
@@ -125,10 +125,10 @@ class Standing:
 
 
 class Desk:
-    def __init__(self, table: IssueTable, log: DecisionLog) -> None:
+    def __init__(self, table: ReviewTable, log: DecisionLog) -> None:
         self.table, self.log = table, log
         self._guard = log.guard
-        self._views: OrderedDict[tuple[int, Filter], View] = OrderedDict()
+        self._views: OrderedDict[tuple[int, Filter], ShownList] = OrderedDict()
         # As the run itself counts: where it says that networks err more often than labels do, contradicting is no reason.
         doubted = (table.given != table.suggested) & (table.kind != KINDS.index(FINE))
         # Nor do answers on samples that are listed for what they are themselves say anything of the labels of others.
@@ -206,14 +206,14 @@ class Desk:
         given = self.table.classes[self.table.given[row]]
         self.wrong[row] = entry != NONE and index.action(entry) in WRONG and index.label(entry) != given
 
-    def view(self, asked: Filter, key: str = "") -> View:
+    def view(self, asked: Filter, key: str = "") -> ShownList:
         """The list of that key, or a new one."""
         with self._guard:
             latest = self.events
             number = int(key.removeprefix(KEY)) if VIEW_KEY.fullmatch(key) else latest
             known = min(number, latest), asked
             if known not in self._views:
-                self._views[known] = View(f"{KEY}{known[0]}", chosen(self.table, asked, *self._standing_after(known[0])))
+                self._views[known] = ShownList(f"{KEY}{known[0]}", chosen(self.table, asked, *self._standing_after(known[0])))
                 while len(self._views) > VIEWS:
                     self._views.popitem(last=False)
             self._views.move_to_end(known)
@@ -231,7 +231,7 @@ class Desk:
                 state[row] = _code(self._index, entry)
         return state, conflict
 
-    def next_open(self, view: View, after_place: int) -> int:
+    def next_open(self, view: ShownList, after_place: int) -> int:
         """The first place in the list after `after_place` that nobody has decided, going round once; -1 where there is none."""
         with self._guard:
             places = np.flatnonzero(self.state[view.rows] == 0)

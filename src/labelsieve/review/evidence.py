@@ -11,14 +11,14 @@ import numpy as np
 
 from labelsieve.data.npz import read_npz
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.review.table import IssueTable
+from labelsieve.review.table import ReviewTable
 from labelsieve.run_files import is_there
 
 NONE = np.zeros((0, 0), np.int32)
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class KeptEvidence:
     """`sample` (N,) is the sample of each row of the table, `place` (N,) the row of each sample."""
 
     sample: np.ndarray
@@ -61,7 +61,7 @@ def arrays_of(file: Path) -> dict[str, np.ndarray]:
     return read_npz(file, of_run=True) if is_there(file) else {}
 
 
-def read_evidence(folder: Path, table: IssueTable, scores: dict[str, np.ndarray]) -> Evidence:
+def read_evidence(folder: Path, table: ReviewTable, scores: dict[str, np.ndarray]) -> KeptEvidence:
     """`scores` are the arrays of scores.npz; a `ToolError` where they do not belong to the table."""
     count, near = len(table), arrays_of(folder / "neighbours.npz")
     sample = _samples(folder, scores.get("ids"), table)
@@ -79,10 +79,10 @@ def read_evidence(folder: Path, table: IssueTable, scores: dict[str, np.ndarray]
     alike = near.get("alike", NONE) if fits else NONE
     if not (alike.ndim == 2 and len(alike) == len(of) and _within(alike, count, -1)):
         alike = NONE
-    return Evidence(sample, place, top, np.clip(np.nan_to_num(share), 0, 1), epochs, history, of, given, suggested, alike)
+    return KeptEvidence(sample, place, top, np.clip(np.nan_to_num(share), 0, 1), epochs, history, of, given, suggested, alike)
 
 
-def _samples(folder: Path, ids: np.ndarray | None, table: IssueTable) -> np.ndarray:
+def _samples(folder: Path, ids: np.ndarray | None, table: ReviewTable) -> np.ndarray:
     """(N,) the sample of each row."""
     if ids is None:
         return np.arange(len(table))
@@ -111,7 +111,7 @@ FULL = 65_535
 EDGE = 1e-4  # a line along the edge has what lies there inside
 
 
-def read_map(folder: Path, evidence: Evidence) -> np.ndarray | None:
+def read_map(folder: Path, evidence: KeptEvidence) -> np.ndarray | None:
     """(N, 2) places in the unit square, by row of the table; None where the run has no map that fits."""
     at = arrays_of(folder / "map.npz").get("at")
     if at is None or at.shape != (len(evidence.sample), 2) or at.dtype.kind != "f" or not np.isfinite(at).all():
@@ -136,7 +136,7 @@ def inside(at: np.ndarray, area: str) -> np.ndarray:
     return found
 
 
-def drawn(table: IssueTable) -> np.ndarray:
+def drawn(table: ReviewTable) -> np.ndarray:
     """(M,) rows that the page draws, issues last so that they lie on top."""
     marked = table.is_issue | (table.own > 0)
     first, rest = np.flatnonzero(marked)[:MOST], np.flatnonzero(~marked)
@@ -144,7 +144,7 @@ def drawn(table: IssueTable) -> np.ndarray:
     return np.concatenate((rest if len(rest) <= room else rest[np.linspace(0, len(rest) - 1, room).astype(int)], first))
 
 
-def as_bytes(table: IssueTable, at: np.ndarray) -> bytes:
+def as_bytes(table: ReviewTable, at: np.ndarray) -> bytes:
     """How many, M; rows (M,) uint32; x and y (M, 2) uint16; given classes (M,) uint16; and uint8 (M,): 1 for an issue of the
     label, 2 for one of the sample. All little-endian."""
     rows = drawn(table)

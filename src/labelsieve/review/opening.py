@@ -9,9 +9,9 @@ import numpy as np
 from labelsieve.config.moved import moved_to
 from labelsieve.decisions.log import DecisionLog
 from labelsieve.review.desk import Desk
-from labelsieve.review.evidence import Evidence, arrays_of, read_evidence, read_map
+from labelsieve.review.evidence import KeptEvidence, arrays_of, read_evidence, read_map
 from labelsieve.review.pictures import Pictures
-from labelsieve.review.table import IssueTable, read_table
+from labelsieve.review.table import ReviewTable, read_table
 from labelsieve.runs.folder import RunFolder, known_files
 
 LIKELY = 9
@@ -23,8 +23,8 @@ class Review:
 
     folder: Path
     name: str
-    table: IssueTable
-    evidence: Evidence
+    table: ReviewTable
+    evidence: KeptEvidence
     desk: Desk
     pictures: Pictures
 

@@ -24,7 +24,7 @@ from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError
 from labelsieve.issues.rules import TEST
 from labelsieve.review.picture_process import CHANGED, Gone, PictureProcess, encode
-from labelsieve.review.table import IssueTable
+from labelsieve.review.table import ReviewTable
 
 SIZES = {"small": 224, "large": 1024}
 CACHE = 96 * 2**20  # bytes of encoded pictures that are kept
@@ -42,7 +42,7 @@ class NotYet(NoPicture):
 class Pictures:
     """`remark` says why there are none, once that is known."""
 
-    def __init__(self, config: Config, table: IssueTable, known: Callable[[], Known] = dict) -> None:
+    def __init__(self, config: Config, table: ReviewTable, known: Callable[[], Known] = dict) -> None:
         """`known` gives the files that the run began with, if they are asked for: reading a million of them takes seconds."""
         self.config, self.table, self.remark, self.known = config, table, "", known
         self._tested = frozenset(name for name in table.copies.values() if name.startswith(TEST))
@@ -138,7 +138,7 @@ class Pictures:
                 self._bytes -= len(self._kept.popitem(last=False)[1][0])
 
 
-def from_files(place: Path, options: PictureOptions, labels_fit: bool, table: IssueTable, known: Callable[[], Known]) -> Encoded:
+def from_files(place: Path, options: PictureOptions, labels_fit: bool, table: ReviewTable, known: Callable[[], Known]) -> Encoded:
     """Of picture files; `labels_fit` says that their labels must be those of the run, `known` gives the files it had."""
     listing = list_pictures(recognise(place, options), options)
     rows = {name: row for row, name in enumerate(listing.ids) if name in table.row_of}

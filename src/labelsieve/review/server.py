@@ -25,7 +25,7 @@ from labelsieve.review.evidence import as_bytes
 from labelsieve.review.guard import LOOPBACK, App, Guard, Invitation
 from labelsieve.review.opening import Review
 from labelsieve.review.pictures import NoPicture, NotYet
-from labelsieve.review.table import IssueTable
+from labelsieve.review.table import ReviewTable
 
 Append = Callable[[list[Decision]], list[Decision]]
 
@@ -81,12 +81,12 @@ class Sent(BaseModel):
     decisions: list[Said] = Field(min_length=1, max_length=MOST)
 
 
-def entries(sent: Sent, table: IssueTable) -> list[Decision]:
+def entries(sent: Sent, table: ReviewTable) -> list[Decision]:
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return [_entry(said, table, now) for said in sent.decisions]
 
 
-def _entry(said: Said, table: IssueTable, now: str) -> Decision:
+def _entry(said: Said, table: ReviewTable, now: str) -> Decision:
     row = table.row_of.get(said.id)
     if row is None:
         raise UsageError("there is no such sample in this run")

@@ -149,7 +149,7 @@ class Sparing(logging.Filter):
 
 
 PORT = 8765
-WAITING = 512  # connections that the system holds for us until they are taken up
+WAITING = 512  # connections that the system holds for us until we accept them
 LOGS = ("asyncio", "uvicorn.error")  # whose lines strangers can cause
 TRIES = 20  # ports after it that are tried when nobody named one
 
@@ -252,7 +252,7 @@ def serve(
 
     async def startup(sockets: list[socket.socket] | None = None) -> None:
         await started(sockets)
-        listener.listen(WAITING)  # uvicorn has one number for this and for how many are taken up in one go
+        listener.listen(WAITING)  # uvicorn has one number for this and for how many are accepted at once
         ready()
 
     server.startup = startup  # type: ignore[method-assign]

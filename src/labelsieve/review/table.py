@@ -109,7 +109,7 @@ OWN_KINDS = ("", *SAMPLE_ISSUES)
 
 
 @dataclass(frozen=True, eq=False)
-class IssueTable:
+class ReviewTable:
     """Row r is the r-th most suspicious sample. Codes are places in `classes`, `KINDS` and `ACTIONS`."""
 
     classes: tuple[str, ...]
@@ -136,7 +136,7 @@ class IssueTable:
         return {name: row for row, name in enumerate(self.ids.tolist())}
 
 
-def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable:
+def read_table(folder: Path, classes: Sequence[str] | None = None) -> ReviewTable:
     """The table of the run in `folder`; `classes` are all of them, where the run says so."""
     text, parquet = folder / "issues.csv", folder / "issues.parquet"
     if not is_there(text) and not is_there(parquet):
@@ -145,7 +145,7 @@ def read_table(folder: Path, classes: Sequence[str] | None = None) -> IssueTable
     file = parquet if newer and find_spec("pyarrow") is not None else text
     raw = _from_parquet(file) if file is parquet else _from_csv(file)
     names = tuple(classes or sorted({*raw["given_label"][1], *raw["suggested_label"][1]}))
-    table = IssueTable(
+    table = ReviewTable(
         names,
         raw["id"],
         raw["path"],

@@ -25,7 +25,7 @@ def lies_inside(out: Path, source: str) -> bool:
 
 
 def check_place(out: Path, config: Config) -> None:
-    """A `UsageError` for a run folder or an export among one's own pictures, where it would be data of the next run."""
+    """A `UsageError` for a run folder or an export among your own pictures, where it would be data of the next run."""
     name, _, place = config.data.source.partition(":")
     if name == "pictures" and lies_inside(out, config.data.source):
         raise UsageError(f"{out}: it lies inside the data {place}, which stay as they are; choose another --out")

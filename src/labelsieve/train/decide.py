@@ -104,7 +104,7 @@ PLAIN = "; plain epochs go on until the networks know the labels that are right"
 
 
 @dataclass(frozen=True)
-class Decision:
+class NoiseDecision:
     estimate: NoiseEstimate
     lambda_u: float
     mixture_threshold: float
@@ -118,7 +118,7 @@ class Decision:
         return asdict(self)
 
     @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> "Decision":
+    def from_facts(cls, facts: dict[str, Any]) -> "NoiseDecision":
         estimate = dict(facts["estimate"])
         estimate["by_class"] = tuple(estimate["by_class"])
         return cls(**(facts | {"estimate": NoiseEstimate(**estimate)}))
@@ -129,7 +129,7 @@ class Decision:
         return f"the warm-up is over;{length}{'' if self.mixed else PLAIN}" if length or not self.mixed else "the warm-up is over"
 
 
-def with_decision(record: dict[str, Any], decision: Decision) -> dict[str, Any]:
+def with_decision(record: dict[str, Any], decision: NoiseDecision) -> dict[str, Any]:
     """The epoch's line in which it is noted what was decided before it."""
     return record | {"decision": decision.facts(), "notes": [decision.words(), *record.get("notes", ())]}
 
@@ -150,19 +150,19 @@ def seen_after_warm_up(method: Method, look: Look) -> list[Evidence]:
     return [look.evidence(net, drawn) for net in method.nets]
 
 
-def decide(config: Config, seen: Sequence[Evidence], found: NoiseEstimate | None = None) -> Decision:
+def decide(config: Config, seen: Sequence[Evidence], found: NoiseEstimate | None = None) -> NoiseDecision:
     """By what both networks have `seen` after the warm-up; `found` is the noise where somebody else has estimated it."""
     found = found or estimate_noise(seen)
     return by_estimate(config, found, mixes(seen, found))
 
 
-def by_estimate(config: Config, found: NoiseEstimate, mixed: bool) -> Decision:
+def by_estimate(config: Config, found: NoiseEstimate, mixed: bool) -> NoiseDecision:
     """What was told, and the rest by the rules; `mixed` is whether mixed epochs follow where nothing was told about them."""
     extreme = found.share >= EXTREME
     remembers = extreme and not config.training.epoch_batches  # the losses of other samples are no past
     given, cleaning = config.training.lambda_u, config.cleaning
     epochs = config.training.epochs or config.training.warmup + mixed_epochs_for(found.share)
-    return Decision(
+    return NoiseDecision(
         estimate=found,
         lambda_u=lambda_by(found) if given is None else given,
         mixture_threshold=(0.6 if extreme else 0.5) if cleaning.mixture_threshold is None else cleaning.mixture_threshold,
@@ -191,7 +191,7 @@ def lambda_by(found: NoiseEstimate) -> float:
     return least if lambda_for(found.low, classes) == least else lambda_for(found.share, classes)
 
 
-def decided(config: Config, decision: Decision) -> Any:
+def decided(config: Config, decision: NoiseDecision) -> Any:
     """The method's settings from the end of the warm-up on."""
     return replace(
         settings_for(config, decision.epochs),
@@ -204,7 +204,7 @@ def decided(config: Config, decision: Decision) -> Any:
     )
 
 
-def settle_method(method: Method, config: Config, decision: Decision) -> None:
+def settle_method(method: Method, config: Config, decision: NoiseDecision) -> None:
     """Give the method what was decided."""
     method.training = training_for(config, decision.epochs)
     method.settle(decided(config, decision))

@@ -31,7 +31,7 @@ from labelsieve.runs.findings import Findings, Record, read_findings
 from labelsieve.runs.folder import RunFolder, counts
 from labelsieve.runs.rows import Rows
 from labelsieve.train.build import Parts, parts_for
-from labelsieve.train.decide import Decision, settle_method
+from labelsieve.train.decide import NoiseDecision, settle_method
 from labelsieve.train.held import held_for
 
 
@@ -167,7 +167,7 @@ class Run:
     timings: list[dict[str, Any]]
     epoch: int = 0  # epochs done
     done: bool = False
-    decision: Decision | None = None  # what was left open and has been decided
+    decision: NoiseDecision | None = None  # what was left open and has been decided
     chosen: Chosen | None = None  # by the rule best-val: the model so far
     choices: tuple[str, ...] = ()  # what the configuration left open and was settled by the data, in words
     environment: dict[str, Any] = field(default_factory=dict)  # what it began with, where it has a folder
@@ -227,7 +227,7 @@ def new_run(folder: RunFolder | None, config: Config, rows: Rows, choices: tuple
     return Run(folder, config, rows, parts, history, [], [], choices=choices)
 
 
-def settle(run: Run, decision: Decision) -> None:
+def settle(run: Run, decision: NoiseDecision) -> None:
     """Train on by what was decided after the warm-up."""
     run.decision = decision
     settle_method(run.parts.method, run.config, decision)

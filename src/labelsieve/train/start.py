@@ -39,7 +39,7 @@ from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.runs.folder import RunFolder, difference, known_files, write_data_facts
 from labelsieve.runs.rounds import round_of
 from labelsieve.runs.rows import CPU_SIZE, Rows, Watch, rows_for
-from labelsieve.train.decide import Decision, by_estimate, tried
+from labelsieve.train.decide import NoiseDecision, by_estimate, tried
 from labelsieve.train.run import (
     Chosen,
     Run,
@@ -159,7 +159,7 @@ def start_from_state(run: Run, saved: checkpoint.Checkpoint, timings: list[dict[
 def _decided_here(run: Run, there: dict[str, Any] | None) -> dict[str, Any] | None:
     if not there:
         return None
-    decision = Decision.from_facts(there)
+    decision = NoiseDecision.from_facts(there)
     return by_estimate(run.config, decision.estimate, decision.mixed).facts()
 
 
@@ -173,7 +173,7 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     run.history.load_state_dict(_part(saved, "history"))
     run.epoch, run.done = saved.epoch, bool(saved.facts.get("done"))
     if saved.facts.get("decision"):
-        settle(run, Decision.from_facts(saved.facts["decision"]))
+        settle(run, NoiseDecision.from_facts(saved.facts["decision"]))
     if saved.facts.get("chosen"):
         run.chosen = Chosen(**saved.facts["chosen"], tensors=_part(saved, "chosen"))
     run.metrics = list(saved.facts["metrics"])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labelsieve.data.augment.policies import Step
+from labelsieve.data.augment.policies import Edit
 from labelsieve.data.augment.strong import Strong, views_for
 from labelsieve.data.augment.weak import Weak
 from labelsieve.errors import UsageError
@@ -42,7 +42,7 @@ def test_evaluation_sees_the_middle() -> None:
 
 
 def test_a_shift_is_a_share_of_what_is_seen() -> None:
-    policy = ((Step("TranslateX", 1.0, 0.5), Step("TranslateY", 1.0, 0.5)),)
+    policy = ((Edit("TranslateX", 1.0, 0.5), Edit("TranslateY", 1.0, 0.5)),)
     plan = Strong(policy, Weak(0, False, side=4)).draw(3, SHAPE, seeded())
     assert plan.amounts.abs().tolist() == [[2.0, 2.0]] * 3
 

@@ -9,7 +9,7 @@ from labelsieve.data.augment.policies import (
     OPERATIONS,
     POLICIES,
     UPRIGHT,
-    Step,
+    Edit,
 )
 
 STEPS = {name: [step for pair in recipe.policy for step in pair] for name, recipe in POLICIES.items()}
@@ -59,10 +59,10 @@ def test_posterize_keeps_the_bits_of_the_linear_range() -> None:
 
 def test_a_line_of_the_table_says_what_the_paper_says() -> None:
     assert AUTOAUGMENT_CIFAR10[1] == (
-        Step("Rotate", 0.7, pytest.approx(20 / 3)),
-        Step("TranslateX", 0.3, 150 / 331),
+        Edit("Rotate", 0.7, pytest.approx(20 / 3)),
+        Edit("TranslateX", 0.3, 150 / 331),
     )
-    assert AUTOAUGMENT_CIFAR10[4] == (Step("AutoContrast", 0.5), Step("Equalize", 0.9))
+    assert AUTOAUGMENT_CIFAR10[4] == (Edit("AutoContrast", 0.5), Edit("Equalize", 0.9))
 
 
 def test_upright_pictures_stay_readable() -> None:

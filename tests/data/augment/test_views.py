@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from labelsieve.data.augment import weak
-from labelsieve.data.augment.policies import OPERATIONS, POLICIES, Step
+from labelsieve.data.augment.policies import OPERATIONS, POLICIES, Edit
 from labelsieve.data.augment.strong import SKIP, Strong, views_for
 from labelsieve.data.augment.weak import Weak
 from labelsieve.errors import UsageError
@@ -90,7 +90,7 @@ def test_strong_is_the_weak_view_taken_through_pillow(policy: str) -> None:
 
 def test_strong_draws_sub_policies_evenly_and_steps_by_their_probability() -> None:
     """Every sub-policy has amounts of its own here, so that the plan shows which one was drawn."""
-    policy = tuple((Step("Rotate", 0.1 * k, 1 + k), Step("Solarize", 1 - 0.1 * k, 10 + k)) for k in range(11))
+    policy = tuple((Edit("Rotate", 0.1 * k, 1 + k), Edit("Solarize", 1 - 0.1 * k, 10 + k)) for k in range(11))
     count = 44_000
     plan = Strong(policy, Weak(0, False)).draw(count, (1, 8, 8), seeded())
     chosen = (plan.amounts[:, 1] - 10).long()
@@ -105,7 +105,7 @@ def test_strong_draws_sub_policies_evenly_and_steps_by_their_probability() -> No
 
 
 def test_shifts_are_shares_of_the_side_they_go_along() -> None:
-    policy = ((Step("TranslateX", 1.0, 0.25), Step("TranslateY", 1.0, 0.25)),)
+    policy = ((Edit("TranslateX", 1.0, 0.25), Edit("TranslateY", 1.0, 0.25)),)
     plan = Strong(policy, Weak(0, False)).draw(9, (3, 20, 40), seeded())
     assert plan.amounts.abs().tolist() == [[10.0, 5.0]] * 9
 
@@ -234,7 +234,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(UsageError, match='"upright"'):
         views_for((1, 8, 8), False, "uprihgt")
     with pytest.raises(UsageError, match='did you mean "Rotate"'):
-        Strong(((Step("Rotat", 1.0), Step("Invert", 1.0)),), Weak(1, False))
+        Strong(((Edit("Rotat", 1.0), Edit("Invert", 1.0)),), Weak(1, False))
     with pytest.raises(UsageError, match="bicubic"):
         Strong(POLICIES["upright"].policy, Weak(1, False), resample="bicubic")
     with pytest.raises(UsageError, match="grey level"):

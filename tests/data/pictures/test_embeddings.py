@@ -15,7 +15,7 @@ from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.pictures.recognise import recognise
 from labelsieve.data.sources import open_data
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.policy import Decision
+from labelsieve.issues.policy import Correction
 from runs.made_runs import as_advised, made_run
 
 VECTORS = np.random.default_rng(0).normal(size=(6, 4))
@@ -150,7 +150,7 @@ def test_a_corrected_parquet_keeps_its_test_rows(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "v.parquet")
     ids = [f"{row:05d}" for row in range(1, 6)]
     made_run(tmp_path / "run", f"embeddings:{tmp_path / 'v.parquet'}", ids, LABELS[1:].tolist(), {"00001": "b"})
-    apply_run(tmp_path / "run", tmp_path / "new.parquet", as_advised(tmp_path / "run") | {"00002": Decision("drop", None)})
+    apply_run(tmp_path / "run", tmp_path / "new.parquet", as_advised(tmp_path / "run") | {"00002": Correction("drop", None)})
     assert parquet.read_table(tmp_path / "new.parquet").column("label").to_pylist() == ["b", "b", "a", "b", "a"]
 
 

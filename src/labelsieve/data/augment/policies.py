@@ -16,7 +16,7 @@ SIGNED = frozenset((*GEOMETRIC, *FACTORS))  # half the time the amount is taken 
 
 
 @dataclass(frozen=True)
-class Step:
+class Edit:
     """One operation, done with a probability.
 
     `amount` is the shear, the shift as a share of the picture's size, the turn in degrees, the bits kept, the
@@ -28,7 +28,7 @@ class Step:
     amount: float = 0.0
 
 
-Policy = tuple[tuple[Step, Step], ...]
+Policy = tuple[tuple[Edit, Edit], ...]
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ def _parsed(table: str) -> Policy:
     return tuple(_sub_policy(line) for line in table.strip().splitlines())
 
 
-def _sub_policy(line: str) -> tuple[Step, Step]:
+def _sub_policy(line: str) -> tuple[Edit, Edit]:
     first, second = (_step(*words.split()) for words in line.split(","))
     return first, second
 
 
-def _step(operation: str, probability: str, magnitude: str = "0") -> Step:
+def _step(operation: str, probability: str, magnitude: str = "0") -> Edit:
     amount_of = AMOUNT_OF_MAGNITUDE.get(operation)
-    return Step(operation, float(probability), amount_of(int(magnitude)) if amount_of else 0.0)
+    return Edit(operation, float(probability), amount_of(int(magnitude)) if amount_of else 0.0)
 
 
 # AutoContrast, Equalize and Invert have no magnitude.
@@ -140,12 +140,12 @@ _TONES = {"Contrast": (0.3, 0.6), "Brightness": (0.2, 0.4), "Sharpness": (0.5, 0
 def _upright() -> Policy:
     """Every firm move with every mild tone, every mild move with every firm tone, every two mild moves."""
     firm_moves = [
-        (Step(move, 0.8, firm), Step(tone, 0.5, mild)) for move, (_, firm) in _MOVES.items() for tone, (mild, _) in _TONES.items()
+        (Edit(move, 0.8, firm), Edit(tone, 0.5, mild)) for move, (_, firm) in _MOVES.items() for tone, (mild, _) in _TONES.items()
     ]
     firm_tones = [
-        (Step(move, 0.8, mild), Step(tone, 0.5, firm)) for move, (mild, _) in _MOVES.items() for tone, (_, firm) in _TONES.items()
+        (Edit(move, 0.8, mild), Edit(tone, 0.5, firm)) for move, (mild, _) in _MOVES.items() for tone, (_, firm) in _TONES.items()
     ]
-    pairs = [(Step(one, 0.8, _MOVES[one][0]), Step(other, 0.8, _MOVES[other][0])) for one, other in combinations(_MOVES, 2)]
+    pairs = [(Edit(one, 0.8, _MOVES[one][0]), Edit(other, 0.8, _MOVES[other][0])) for one, other in combinations(_MOVES, 2)]
     return (*firm_moves, *firm_tones, *pairs)
 
 

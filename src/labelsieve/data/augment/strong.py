@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from labelsieve.data.augment.edits import GEOMETRIC, RESAMPLE, TONAL, fixed_maps, warp
-from labelsieve.data.augment.policies import FACTORS, OPERATIONS, POLICIES, SIGNED, Policy, Step
-from labelsieve.data.augment.weak import Rows, Shape, Weak, WeakPlan, check_fit, shape_of, spans, upload
+from labelsieve.data.augment.policies import FACTORS, OPERATIONS, POLICIES, SIGNED, Edit, Policy
+from labelsieve.data.augment.weak import Shape, Weak, WeakPlan, Which, check_fit, shape_of, spans, upload
 from labelsieve.errors import UsageError, suggest
 
 STEPS = 2
@@ -38,7 +38,7 @@ class StrongPlan:
     def __len__(self) -> int:
         return len(self.weak)
 
-    def rows(self, which: Rows) -> "StrongPlan":
+    def rows(self, which: Which) -> "StrongPlan":
         """The plan for some of the pictures."""
         return StrongPlan(self.weak.rows(which), self.operations[which], self.amounts[which])
 
@@ -125,7 +125,7 @@ def _edit(views: Tensor, rows: slice, given: Tensor, change: Callable[[Tensor, T
         views[span] = change(views[span], given[span])
 
 
-def _signed(step: Step, sign: int, shape: Shape) -> float:
+def _signed(step: Edit, sign: int, shape: Shape) -> float:
     """The amount as the operation takes it, for a picture of `shape` (C, H, W)."""
     amount = sign * step.amount if step.operation in SIGNED else step.amount
     if step.operation in FACTORS:

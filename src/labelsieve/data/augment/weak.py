@@ -18,7 +18,7 @@ from labelsieve.errors import UsageError
 HOST_VALUES = 1 << 20
 DEVICE_VALUES = 1 << 25
 Shape = tuple[int, int, int]
-Rows = slice | Tensor
+Which = slice | Tensor
 
 
 def spans(start: int, stop: int, images: Tensor, batches: int = 1) -> Iterator[slice]:
@@ -61,7 +61,7 @@ class WeakPlan:
         """(C, H, W) of what comes out."""
         return self.shape if self.side is None else (self.shape[0], self.side, self.side)
 
-    def rows(self, which: Rows) -> "WeakPlan":
+    def rows(self, which: Which) -> "WeakPlan":
         """The plan for some of the pictures."""
         return WeakPlan(self.top[which], self.left[which], self.mirrored[which], self.pad, self.shape, self.side)
 

@@ -36,7 +36,7 @@ LEAST = 0.005  # a low end below it is none
 ALIKE = 0.05  # networks that differ in more of the labels or classes are no judges of the noise
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
 BLOCK = 32_768  # rows looked at in one go
-ENOUGH = 2_000  # labels: fewer are learnt by heart in the warm-up, wrong ones too, and the estimate says little
+ENOUGH = 2_000  # labels: fewer are memorised in the warm-up, wrong ones too, and the estimate says little
 NEARLY_NONE = 0.05  # an interval that begins below it may be that of a clean set
 SUREST = (0.1, 0.25, 0.5)  # shares of each class that count as sure: the middle one estimates, the others show how firm it is
 

@@ -112,7 +112,7 @@ def part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(head): value for name, value in state.items() if name.startswith(head)}
 
 
-Step = Callable[..., Tensor]
+BatchStep = Callable[..., Tensor]
 Pass = Callable[[Sequence[Tensor], int], None]  # columns in the order of their batches, and a batch's size
 
 
@@ -120,16 +120,16 @@ class Prepare(Protocol):
     """Gives a pass of steps in the fastest form a device has; `same` is what is fixed in it, `state` the tensors it changes."""
 
     def __call__(
-        self, owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
+        self, owner: object, name: str, step: BatchStep, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]
     ) -> Pass: ...
 
 
-def plainly(owner: object, name: str, step: Step, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]) -> Pass:
+def plainly(owner: object, name: str, step: BatchStep, state: Callable[[], Sequence[Tensor]], same: tuple[object, ...]) -> Pass:
     """The step as it is, once a batch."""
     return lambda columns, size: one_by_one(step, columns, size)
 
 
-def one_by_one(step: Step, columns: Sequence[Tensor], size: int) -> None:
+def one_by_one(step: BatchStep, columns: Sequence[Tensor], size: int) -> None:
     """A step on each batch. None on no rows: torch would split these into one batch of none, which weights would decay by."""
     if len(columns[0]):
         for inputs in zip(*(column.split(size) for column in columns)):

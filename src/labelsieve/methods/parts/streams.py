@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def seeded(seed: int, *key: int) -> torch.Generator:
-    """A CPU generator that depends on the seed and the key alone, so that a stream can be taken up anywhere."""
+    """A CPU generator that depends on the seed and the key alone, so that a stream can be resumed anywhere."""
     mixed = int(seed) & 0xFFFFFFFFFFFFFFFF  # numpy's integers have no room for these
     for part in key:
         # splitmix64's finaliser: neighbouring keys give unrelated streams
