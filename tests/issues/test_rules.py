@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from labelsieve.issues import rules
-from labelsieve.issues.rules import Signs, actions, kinds, reason
+from labelsieve.issues.rules import Signs, actions, kinds, reasons
 
 FINE = {"score": 0.95, "doubted": False, "differs": False, "agree": True, "confidence": 0.9, "second_confidence": 0.05}
 FINE |= {"excused": False}
 WRONG = FINE | {"score": 0.02, "doubted": True, "differs": True, "agree": True, "confidence": 0.9, "second_confidence": 0.05}
 STRANGE = FINE | {"score": 0.1, "doubted": True, "differs": True, "agree": True, "confidence": 0.2, "second_confidence": 0.19}
 NAMES = ("cat", "dog", "fox")
+CODES = np.array([[0, 0], [1, 1], [2, 2]])  # of each sample its given, suggested and second class
 
 
 def signs(*rows: dict[str, object], best: float = 0.9) -> Signs:
@@ -112,14 +113,14 @@ def test_kinds_and_actions_are_among_the_named_ones() -> None:
 def test_reasons_say_what_decided(row: dict[str, object], words: str) -> None:
     made = signs(row)
     kind = kinds(made)
-    said = reason(made, str(kind[0]), str(actions(made, kind)[0]), 0, NAMES)
+    said = reasons(made, kind, actions(made, kind), NAMES, CODES)[0]
     assert words in said and said.endswith(".") and len(said) < 120
 
 
 def test_a_reason_is_one_line_whatever_classes_are_called() -> None:
     made = signs(WRONG)
-    assert '"dog or wolf"' in reason(made, "mislabelled", "relabel", 0, ("cat\n", "dog\r\nor\twolf", "fox"))
-    assert "\n" not in reason(made, "mislabelled", "relabel", 0, ("cat\n", "dog\r\nor\twolf", "fox"))
+    said, _ = reasons(made, kinds(made), actions(made, kinds(made)), ("cat\n", "dog\r\nor\twolf", "fox"), CODES)
+    assert '"dog or wolf"' in said and "\n" not in said
 
 
 def test_signs_can_be_replaced_without_touching_the_rest() -> None:

@@ -14,11 +14,10 @@ from typing import Any
 from labelsieve import run_files
 from labelsieve.doors import reading
 from labelsieve.errors import ToolError
-from labelsieve.issues.table import ADDED, COLUMNS
+from labelsieve.issues.table import ADDED, COLUMNS, OWN_TEXTS
 
 Columns = dict[str, list[Any]]
 BLOCK = 10_000  # rows in one go: a million of them as texts would take gigabytes
-OWN_TEXTS = ("id", "path", "reason")  # other texts are the same few words in all rows
 
 
 def read_issues(path: Path) -> Columns:

@@ -94,33 +94,48 @@ def actions(signs: Signs, kind: np.ndarray) -> np.ndarray:
     return np.select([kind == FINE, (kind == NONE) & signs.differs, (kind == MISLABELLED) & sure], [KEEP, DROP, RELABEL], REVIEW)
 
 
-def reason(signs: Signs, kind: str, action: str, row: int, names: Sequence[str]) -> str:
-    """A short sentence on sample `row`; `names` are its given, suggested and second class."""
-    given, suggested, second = (f'"{" ".join(name.split())}"' for name in names)
-    score, sure, next_best = signs.score[row], signs.confidence[row], signs.second_confidence[row]
+def reasons(signs: Signs, kind: np.ndarray, action: np.ndarray, classes: Sequence[str], codes: np.ndarray) -> list[str]:
+    """A short sentence on each sample; `codes` (3, N) are its given, suggested and second class."""
+    names = [f'"{" ".join(name.split())}"' for name in classes]
+    arrays = (signs.score, signs.confidence, signs.second_confidence, signs.differs, signs.doubted, signs.agree, signs.excused)
+    columns = ([names[code] for code in row] for row in codes.tolist())
+    rows = zip(kind.tolist(), action.tolist(), *columns, *(array.tolist() for array in arrays))
     said = "The probabilities say" if signs.alone else "The networks say"
-    if kind == FINE and signs.excused[row] and signs.differs[row]:
+    return [_reason(said, signs.alone, *row) for row in rows]
+
+
+def _reason(
+    said: str,
+    alone: bool,
+    kind: str,
+    action: str,
+    given: str,
+    suggested: str,
+    second: str,
+    score: float,
+    sure: float,
+    next_best: float,
+    differs: bool,
+    doubted: bool,
+    agree: bool,
+    excused: bool,
+) -> str:
+    if kind == FINE and excused and differs:
         return f"{said} {suggested} ({sure:.2f}), but here they are wrong more often than labels are (score {score:.2f})."
     if kind == FINE:
         return f"Fits {given} (score {score:.2f})."
     if kind == NONE:
         return f"Looks like none of the classes; closest is {suggested} ({sure:.2f})."
     if kind == MISLABELLED:
-        if signs.alone:
+        if alone:
             return f"Looks like {suggested} ({sure:.2f}), not like {given} (score {score:.2f})."
         if action == RELABEL:
             return f"Looks like {suggested} ({sure:.2f}, both networks), not like {given} (score {score:.2f})."
-        return f"May be {suggested} ({sure:.2f}) rather than {given} (score {score:.2f}), but {_doubt(signs, row)}."
-    if not signs.differs[row]:
+        unsure = "the networks are not sure" if sure < RELABEL_CONFIDENCE else "the score is not low enough to relabel it unseen"
+        doubt = unsure if agree else "the networks disagree"
+        return f"May be {suggested} ({sure:.2f}) rather than {given} (score {score:.2f}), but {doubt}."
+    if not differs:
         return f"{said} {given} ({sure:.2f}), but its score is low ({score:.2f}); next is {second} ({next_best:.2f})."
-    if not signs.doubted[row]:
+    if not doubted:
         return f"{said} {suggested} ({sure:.2f}), but the score supports {given} ({score:.2f})."
     return f"Between {suggested} ({sure:.2f}) and {second} ({next_best:.2f}); given is {given} (score {score:.2f})."
-
-
-def _doubt(signs: Signs, row: int) -> str:
-    if not signs.agree[row]:
-        return "the networks disagree"
-    if signs.confidence[row] < RELABEL_CONFIDENCE:
-        return "the networks are not sure"
-    return "the score is not low enough to relabel it unseen"

@@ -6,7 +6,6 @@ relabel, unsure), or empty: the label of all but the unsure is settled, and none
 is wrong with the sample itself, whatever its label, and `copy_of` which one a near copy is like.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ import numpy as np
 from labelsieve.decisions.decision import LABELLING as SETTLED
 from labelsieve.decisions.decision import UNSURE
 from labelsieve.issues import rules
-from labelsieve.texts import csv_lines
+from labelsieve.texts import csv_field, csv_line
 
 # Column -> type, in the order of the file. Empty cells are numbers that are not known.
 COLUMNS: dict[str, type] = {
@@ -46,7 +45,8 @@ COLUMNS: dict[str, type] = {
 }
 PIECE = 8192  # rows
 DECIMALS = 6
-NOTHING = 5e-7  # what six decimals round to zero, and some of them to -0.0
+MOST_ROUNDED = 1e9  # beyond it, a float64 has no more decimals than these
+OWN_TEXTS = ("id", "path", "reason", "copy_of")  # other texts are the same few words in all rows
 ADDED = {"decided": "", "sample_issue": "", "copy_of": ""}  # columns that older files do not have, and what stands for them
 EVIDENCE = (
     "chance_by_prototype",
@@ -117,14 +117,17 @@ class LabelIssues:
             return np.zeros(len(self.given), bool)
         return np.array([action == UNSURE for action in self.decided], bool)
 
-    def reason(self, row: int) -> str:
-        names = [self.classes[int(label[row])] for label in (self.given, self.predicted, self.second)]
-        if self.decided is not None and self.decided[row] in SETTLED:
-            return f'A person decided that it is "{names[0]}" ({self.decided[row]}).'
-        unsure = self.decided is not None and self.decided[row] == UNSURE
-        action = str(self._by_rules[row]) if unsure else str(self.action[row])
-        said = rules.reason(self.signs, str(self.kind[row]), action, row, names)
-        return f"{said} A person was unsure." if unsure else said
+    @cached_property
+    def reasons(self) -> list[str]:
+        """(N,) in a sentence each."""
+        codes = np.stack((self.given, self.predicted, self.second))
+        found = rules.reasons(self.signs, self.kind, self._by_rules, self.classes, codes)
+        for row, action in enumerate(self.decided or ()):
+            if action in SETTLED:
+                found[row] = f'A person decided that it is "{self.classes[self.given[row]]}" ({action}).'
+            elif action == UNSURE:
+                found[row] += " A person was unsure."
+        return found
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -132,16 +135,16 @@ class LabelIssues:
         NaN where they are not known."""
         order = self.order.tolist()
         suggested = [self.classes[k] for k in self.predicted[self.order].tolist()]
-        table: dict[str, list[Any]] = {
+        table: dict[str, Any] = {
             "id": [self.ids[i] for i in order],
             "path": [""] * len(order) if self.paths is None else [self.paths[i] for i in order],
             "given_label": [self.classes[k] for k in self.given[self.order].tolist()],
             "suggested_label": suggested,
-            "suggested_confidence": self.confidence[self.order, 0].tolist(),
-            "label_score": self.score[self.order].tolist(),
+            "suggested_confidence": self.confidence[self.order, 0],
+            "label_score": self.score[self.order],
             "is_label_issue": self.is_issue[self.order].tolist(),
             "action": self.action[self.order].tolist(),
-            "reason": [self.reason(i) for i in order],
+            "reason": [self.reasons[i] for i in order],
             "kind": self.kind[self.order].tolist(),
             "networks_agree": self.agree[self.order].tolist(),
             "predicted_label": suggested,
@@ -150,8 +153,8 @@ class LabelIssues:
             name: [""] * len(order) if texts is None else [texts[i] for i in order]
             for name, texts in (("decided", self.decided), ("sample_issue", self.sample_issue), ("copy_of", self.copy_of))
         }
-        table |= {name: self._known(name)[self.order].tolist() for name in EVIDENCE}
-        return {name: list(map(_as_written, table[name])) if kind is float else table[name] for name, kind in COLUMNS.items()}
+        table |= {name: self._known(name)[self.order] for name in EVIDENCE}
+        return {name: _as_written(table[name]) if kind is float else table[name] for name, kind in COLUMNS.items()}
 
     def with_decisions(self, decided: Sequence[str] | None) -> "LabelIssues":
         """The same list, knowing what people decided (N,) in earlier rounds: what is settled is no issue, whatever tau is."""
@@ -162,25 +165,37 @@ class LabelIssues:
 
     def csv_lines(self) -> Iterator[str]:
         """issues.csv, line by line."""
-        texts = [map(_text, self.columns[name]) for name in COLUMNS]
-        return csv_lines(list(COLUMNS), zip(*texts))
+        yield csv_line(list(COLUMNS))
+        words: dict[str, str] = {}
+        for first in range(0, len(self.order), PIECE):
+            cells = [_cells(name, self.columns[name][first : first + PIECE], words) for name in COLUMNS]
+            yield from (",".join(row) + "\n" for row in zip(*cells))
 
     def _known(self, name: str) -> np.ndarray:
         found = self.evidence.get(name)
         return np.full(len(self.given), np.nan) if found is None else np.asarray(found, np.float64)
 
 
-def _as_written(value: float) -> float:
-    if not math.isfinite(value):
-        return math.nan
-    return round(value, DECIMALS) if abs(value) >= NOTHING else 0.0
+def _as_written(values: np.ndarray) -> list[float]:
+    """With so many decimals; NaN where they are not known."""
+    exact = np.where(np.isfinite(values), values, np.nan).astype(np.float64)
+    near = np.abs(exact) < MOST_ROUNDED
+    exact[near] = np.round(exact[near], DECIMALS) + 0.0  # which leaves no minus to what rounds to nothing
+    found: list[float] = exact.tolist()
+    return found
 
 
-def _text(value: Any) -> str:
-    """Numbers with six decimals, empty where they are not known."""
-    if isinstance(value, float):
-        return f"{value:.{DECIMALS}f}" if value == value else ""
-    return str(value)
+def _cells(name: str, values: Sequence[Any], words: dict[str, str]) -> list[str]:
+    """A part of a column as CSV has it, numbers that are not known empty; `words` are those that occur again and again."""
+    kind = COLUMNS[name]
+    if kind is float:
+        return ["" if value != value else f"{value:.{DECIMALS}f}" for value in values]
+    if kind is bool:
+        return list(map(str, values))
+    if name in OWN_TEXTS:
+        return list(map(csv_field, values))
+    words |= {word: csv_field(word) for word in {*values} - words.keys()}
+    return [words[word] for word in values]
 
 
 def rank(
