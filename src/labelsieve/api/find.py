@@ -206,24 +206,31 @@ def _found(
     codes, kinds = numbered(labels, classes)
     check_no_names(features, "features", MAKE_VECTORS)
     values = numbers(features)
-    vectors = scaled(values)
-    if len(vectors) != len(codes):
-        raise BadInput(f"{len(vectors)} rows of features, {len(codes)} labels; the counts must agree")
+    if len(values) != len(codes):
+        raise BadInput(f"{len(values)} rows of features, {len(codes)} labels; the counts must agree")
     if len(kinds) < 2:
         raise BadInput(f"labels: there is {len(kinds)} class; at least two are needed to tell a wrong label")
-    if probs is None and bool((vectors == vectors[:1]).all()):
-        raise BadInput("features: all rows are the same, so that nothing can be told from them; check how they were computed")
     named = identities(ids, len(codes), features, labels)
     given = torch.from_numpy(codes)
     if probs is None:
-        heads = held_out([vectors, scaled(values, alike=True)], given, len(kinds), seed)
+        heads = held_out(_spaces(values), given, len(kinds), seed)
         seen, wrong = heads.evidence(given), noise_by(heads, given)
     else:
         shares = torch.from_numpy(checked_shares(probs, len(codes), kinds).astype(np.float32))
         own = shares.gather(1, given.unsqueeze(1)).squeeze(1)
-        seen = Evidence(given, -own.clamp_min(1e-12).log(), shares, vectors)
+        seen = Evidence(given, -own.clamp_min(1e-12).log(), shares, scaled(values))
         wrong = estimate_by_probabilities(shares.numpy(), codes)
     return _table(seen, wrong, named, kinds, seed)
+
+
+def _spaces(values: NDArray[Any]) -> Iterator[Tensor]:
+    """On two scales, one after the other: of a million rows each has a gigabyte."""
+    vectors = scaled(values)
+    if torch.equal(vectors, vectors[:1].expand_as(vectors)):
+        raise BadInput("features: all rows are the same, so that nothing can be told from them; check how they were computed")
+    yield vectors
+    del vectors
+    yield scaled(values, alike=True)
 
 
 def scaled(values: NDArray[Any], alike: bool = False) -> Tensor:

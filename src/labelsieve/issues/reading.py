@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,16 @@ def read_issues(path: Path) -> Columns:
 def _take(rows: Sequence[Sequence[str]], places: Mapping[str, int], found: Columns, words: dict[str, str], path: Path) -> None:
     """Put some rows below those that were found before."""
     before = len(found["id"])
+    whole = len(set(map(len, rows))) == 1
+    cells_of = list(zip(*rows)) if whole else []
     for name, kind in COLUMNS.items():
-        cells = _cells(rows, name, places)
+        place = places.get(name)
+        if place is None:
+            cells: Sequence[Any] = [ADDED[name]] * len(rows)
+        elif place < len(cells_of):
+            cells = cells_of[place]
+        else:  # some rows end before it
+            cells = [row[place] if place < len(row) else None for row in rows]
         try:
             found[name] += _typed(cells, kind, None if name in OWN_TEXTS else words)
         except ValueError:
@@ -53,29 +60,23 @@ def _take(rows: Sequence[Sequence[str]], places: Mapping[str, int], found: Colum
             ) from None
 
 
-def _cells(rows: Sequence[Sequence[str]], name: str, places: Mapping[str, int]) -> list[str | None]:
-    """A column of some rows; None where a row ends before it."""
-    if name not in places:
-        return [ADDED[name]] * len(rows)
-    place = places[name]
-    try:
-        return list(map(itemgetter(place), rows))
-    except IndexError:
-        return [row[place] if place < len(row) else None for row in rows]
-
-
-def _typed(cells: Sequence[Any], kind: type, words: dict[str, str] | None) -> list[Any]:
+def _typed(cells: Sequence[Any], kind: type, words: dict[str, str] | None) -> Sequence[Any]:
     """The cells as values of that kind, with `words` equal texts as one; a `ValueError` where one is no such value."""
     if None in cells:
         raise ValueError
     if kind is float:
         return [float(text) if text else math.nan for text in cells]
+    if words is None and kind is str:
+        return cells
+    known = {*cells}
     if kind is bool:
-        flags = [text.lower() for text in cells]
-        if not {*flags} <= {"true", "false"}:
+        if not {text.lower() for text in known} <= {"true", "false"}:
             raise ValueError
-        return [flag == "true" for flag in flags]
-    return list(cells) if words is None else [words.setdefault(text, text) for text in cells]
+        flags = {text: text.lower() == "true" for text in known}
+        return [flags[text] for text in cells]
+    assert words is not None
+    words |= {text: text for text in known - words.keys()}
+    return [words[text] for text in cells]
 
 
 def _is_typed(cell: Any, kind: type) -> bool:

@@ -31,7 +31,7 @@ def held_for(config: Config, rows: Rows) -> HeldOut | None:
         return None
     images, labels, classes = rows.data.images, rows.data.labels, len(rows.data.classes)
     if rows.data.are_vectors:
-        return held_out([compact(images), compact(images, alike=True)], labels, classes, config.seed)
+        return held_out((compact(images, alike) for alike in (False, True)), labels, classes, config.seed)
     vectors = patch_vectors(images, rows.collection.mirror, config.seed)
     heads = held_out([vectors], labels, classes, config.seed, OF_PATCHES)
     return heads.beside(out_of_fold(config, rows, folds_of(labels, config.seed), FOLD))

@@ -6,7 +6,7 @@ row left out in closed form; logistic regression on five folds (many rows or cla
 the rows that these two contradict, so that one kind of mistake is not learnt; and the labels of the nearest other rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,25 +58,26 @@ class HeldOut:
         return Evidence(labels, -own.clamp_min(1e-12).log(), self.probs, self.vectors)
 
 
-def held_out(spaces: Sequence[Tensor], labels: Tensor, classes: int, seed: int = 0, heads: Sequence[str] = HEADS) -> HeldOut:
-    """All four, or the first `heads`. `spaces` are the same vectors (N, d) on different scales; ridge picks one."""
+def held_out(spaces: Iterable[Tensor], labels: Tensor, classes: int, seed: int = 0, heads: Sequence[str] = HEADS) -> HeldOut:
+    """All four, or the first `heads`. `spaces` are the same vectors (N, d) on different scales, made as they come where there
+    are many; ridge picks one."""
     ridge = min((Ridge(space, labels, classes) for space in spaces), key=lambda fit: fit.loss)
     vectors = ridge.vectors
     # The parts are put into one sum at once: (N, K) may be large.
-    first = ridge.shares()
-    said = [first.argmax(1)]
-    total, fold = first, folds_of(labels, seed)
+    total, fold = ridge.shares(), folds_of(labels, seed)
+    said = [total.argmax(1)]
     logistic, again = _heads(vectors, labels, classes, fold, ridge.penalty, seed)
-    total = total + logistic
+    total += logistic
     said.append(logistic.argmax(1))
+    del logistic
     kept = total.argmax(1) == labels
     further = {"again": lambda: again(kept), "neighbours": lambda: neighbours(vectors, labels, classes, seed)}
     for name in heads[len(said) :]:
         shares = further[name]()
-        total = total + shares
+        total += shares
         said.append(shares.argmax(1))
-    probs = (total / len(said)).float()
-    return HeldOut(probs, torch.stack(said), vectors)
+        del shares
+    return HeldOut(total.div_(len(said)), torch.stack(said), vectors)
 
 
 def label_share(probs: Tensor, labels: Tensor) -> Tensor:
@@ -130,8 +131,10 @@ class Ridge:
 
     def shares(self) -> Tensor:
         """(N, K) float32."""
-        parts = [(self._left_out(some, own, self.penalty) * self.sharpness).softmax(1) for some, own in self._blocks()]
-        return torch.cat(parts).float()
+        found = torch.empty(len(self.vectors), self.classes)
+        for rows, (some, own) in zip(found.split(BLOCK), self._blocks()):
+            rows.copy_((self._left_out(some, own, self.penalty) * self.sharpness).softmax(1))
+        return found
 
     def _left_out(self, some: Tensor, own: Tensor, penalty: float) -> Tensor:
         """Scores of rows, each by the fit of all other rows: (prediction - h * target) / (1 - h), h the row's leverage."""
@@ -175,16 +178,16 @@ def _heads(
 
 def across(fold: Tensor, kept: Tensor, fit: Callable[[Tensor, int], Callable[[Tensor], Tensor]], vectors: Tensor) -> Tensor:
     """Shares (N, K), each fold's by a head that was fit to the kept rows of the others."""
-    parts: list[tuple[Tensor, Tensor]] = []
+    shares = torch.empty(0)
     for number in range(int(fold.max()) + 1):
         rows = torch.nonzero((fold != number) & kept).flatten()
         if len(rows) == 0:
             rows = torch.nonzero(fold != number).flatten()
-        head, held = fit(rows, number), torch.nonzero(fold == number).flatten()
-        parts.append((held, torch.cat([head(vectors[some]).softmax(1).float() for some in held.split(8192)])))
-    shares = torch.empty(len(fold), parts[0][1].shape[1])
-    for held, found in parts:
-        shares[held] = found
+        head = fit(rows, number)
+        for some in torch.nonzero(fold == number).flatten().split(BLOCK):
+            found = head(vectors[some]).softmax(1).float()
+            shares = shares if len(shares) else found.new_empty(len(fold), found.shape[1])
+            shares[some] = found
     return shares
 
 
@@ -208,15 +211,14 @@ def _logistic(rows: Tensor, labels: Tensor, classes: int, penalty: float) -> Cal
 def neighbours(vectors: Tensor, labels: Tensor, classes: int, seed: int = 0) -> Tensor:
     """Shares (N, K) of the nearest rows' labels by cosine, the row itself left out, and a little of every class."""
     count = len(vectors)
-    units = F.normalize(vectors.float(), dim=1)
     order = torch.randperm(count, generator=seeded(seed))[:MANY]
-    references, theirs = units[order], labels[order]
+    references, theirs = F.normalize(vectors[order].float(), dim=1), labels[order].int()
     place = torch.full((count,), -1)
     place[order] = torch.arange(len(order))
     most = min(NEAREST[-1], max(len(order) - 1, 1))
-    near = torch.empty(count, most, dtype=torch.int64)
+    near = torch.empty(count, most, dtype=torch.int32)
     for rows in torch.arange(count).split(1024):
-        alike = units[rows] @ references.T
+        alike = F.normalize(vectors[rows].float(), dim=1) @ references.T
         own = place[rows]
         here = torch.nonzero(own >= 0).flatten()
         alike[here, own[here]] = -torch.inf
@@ -229,8 +231,9 @@ def neighbours(vectors: Tensor, labels: Tensor, classes: int, seed: int = 0) -> 
 
 def _counted(near: Tensor, classes: int) -> Tensor:
     counts = torch.full((len(near), classes), 1 / classes)
-    counts.scatter_add_(1, near, torch.ones(near.shape))
-    return counts / (near.shape[1] + 1)
+    for rows, some in zip(counts.split(BLOCK), near.split(BLOCK)):
+        rows.scatter_add_(1, some.long(), torch.ones(some.shape))
+    return counts.div_(near.shape[1] + 1)
 
 
 WIDTH, BATCH, LR, MOMENTUM, DECAY = 128, 128, 0.05, 0.9, 1e-3
