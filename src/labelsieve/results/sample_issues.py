@@ -68,9 +68,12 @@ def copies(data: NoisyData, looks: NDArray[np.uint8], test: Held | None, tested:
     for group in near_copies(thumbs(both)):
         held = [row - count for row in group if row >= count]
         here = [row for row in group if row < count]
-        for row in here:
-            others = [other for other in here if labels[other] != labels[row]]
-            of[row] = data.ids[others[0]] if others else test_name(test, held[0]) if test is not None and held else ""
+        other = next((row for row in here if labels[row] != labels[here[0]]), None)
+        for row in here:  # there may be a hundred thousand of a placeholder, so none is compared with all
+            if other is not None:
+                of[row] = data.ids[other if labels[row] == labels[here[0]] else here[0]]
+            elif test is not None and held:
+                of[row] = test_name(test, held[0])
     return of
 
 
