@@ -112,7 +112,7 @@ def test_numbers_in_cells_are_readable_at_every_strength(theme: str) -> None:
 
 
 def test_the_report_starts_without_torch() -> None:
-    code = "import sys, labelsieve.report.demo; sys.exit('torch' in sys.modules)"
+    code = "import sys, labelsieve.report.run; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -1,17 +1,10 @@
-"""The demo: digits with 40 % wrong labels, plain training against labelsieve, same network and epochs.
-
-It writes a summary and an HTML report of two finished runs. All figures are those of the runs.
-"""
-
-from typing import Any
+"""The demo: digits with 40 % wrong labels, plain training against labelsieve, same network and epochs; its figures."""
 
 import numpy as np
 
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.methods.parts.diagnostics import precision_recall
-from labelsieve.report.charts import Curve
-from labelsieve.report.demo import DemoReport, DemoRow, Suspect
 from labelsieve.train.run import Run
 
 METHODS = ("ce", "cpc")
@@ -56,76 +49,3 @@ def summarise(runs: dict[str, Run]) -> dict[str, dict[str, float | None]]:
 
 def test_accuracies(run: Run) -> list[float]:
     return [record["accuracy"]["both"] for record in run.metrics if "accuracy" in record]
-
-
-def report(runs: dict[str, Run], summary: dict[str, dict[str, float | None]]) -> DemoReport:
-    cpc = runs["cpc"]
-    data, found, wrong = cpc.rows.data, cpc.found, wrong_in(cpc)
-    best = [found.order[i] for i in range(24)]
-    suspects = [
-        Suspect(
-            data.images[i].numpy(),
-            data.ids[i],
-            data.classes[int(data.labels[i])],
-            data.classes[found.suggested[i]],
-            float(found.score[i]),
-            bool(wrong[i]),
-        )
-        for i in best
-    ]
-    return DemoReport(
-        title="labelsieve: the demo",
-        lead=f"{len(data):,} handwritten digits, many labelled wrong on purpose, and two ways to train on them for "
-        f"{cpc.epoch} epochs.",
-        rows=[_row(method, summary[method]) for method in METHODS],
-        accuracy=[_accuracy_curve(NAMES[method], runs[method]) for method in METHODS],
-        auc=_auc_curves(cpc),
-        warmup=cpc.parts.method.c.warmup,
-        losses=found.loss,
-        wrong=wrong,
-        suspects=suspects,
-        settings=_settings(cpc),
-    )
-
-
-def _row(method: str, figures: dict[str, float | None]) -> DemoRow:
-    def share(name: str) -> float:
-        value = figures[name]
-        assert value is not None
-        return value / 100
-
-    rest = {name: figures.get(name) for name in ("auc", "issue_precision", "issue_recall")}
-    return DemoRow(NAMES[method], share("accuracy_last"), share("accuracy_best"), **rest)
-
-
-def _accuracy_curve(name: str, run: Run) -> Curve:
-    values = [value / 100 for value in test_accuracies(run)]
-    return Curve(name, list(range(1, len(values) + 1)), values)
-
-
-def _auc_curves(run: Run) -> list[Curve]:
-    records = [record for record in run.metrics if "auc_loss" in record and record["phase"] != "final"]
-    epochs = [record["epoch"] for record in records]
-    names = {"auc_loss": "mixture over the losses", "auc_prototype": "class prototypes"}
-    return [Curve(words, epochs, [_mean(record[key]) for record in records]) for key, words in names.items()]
-
-
-def _mean(values: list[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else float("nan")
-
-
-def _settings(run: Run) -> dict[str, str]:
-    config: Any = run.config
-    return {
-        "data": f"scikit-learn's digits, {len(run.rows.data)} to train on",
-        "noise": config.data.noise,
-        "network": config.network,
-        "epochs": str(config.training.epochs),
-        "warm-up": f"{config.training.warmup} epochs",
-        "cleaner": config.cleaner,
-        "batch": str(config.training.batch),
-        "learning rate": f"{config.training.lr:g}",
-        "weight of the unlabelled loss": f"{run.parts.method.c.lambda_u:g}",
-        "seed": str(config.seed),
-    }

@@ -13,8 +13,9 @@ def demo(
     epochs: Annotated[int | None, typer.Option(help="Epochs of each of the two runs.")] = None,
 ) -> None:
     """Compare plain training with labelsieve on digits. 40 % of their labels are made wrong."""
-    from labelsieve.benchmark.demo import METHODS, NAMES, demo_config, report, summarise
-    from labelsieve.report.demo import demo_page
+    from labelsieve.benchmark.demo import METHODS, NAMES, demo_config, summarise
+    from labelsieve.report.run import run_page
+    from labelsieve.results.reporting import run_report
     from labelsieve.runs import atomic
     from labelsieve.terminal.console import console, interruptible, stopped_at_once
     from labelsieve.terminal.training import opened, show_epochs
@@ -33,7 +34,7 @@ def demo(
             raise typer.Exit(stopper.exit_code)
     summary = summarise(runs)
     atomic.write_text(out / "summary.json", json.dumps(summary, indent=1) + "\n")
-    atomic.write_text(out / "report.html", demo_page(report(runs, summary)))
+    atomic.write_text(out / "report.html", run_page(run_report(out / "cpc")[0]))
     say(summary)
     console.print(f"report: {out / 'report.html'}    wrong labels: {runs['cpc'].home.issues}")
 
