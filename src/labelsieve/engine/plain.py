@@ -49,7 +49,6 @@ class PlainEngine:
         self.on_device = held_by(self.device, data.images, where)
         self.images = data.images.to(self.device) if self.on_device else data.images
         self.labels = data.labels.to(self.device)
-        self.labels_here = data.labels
         self.views = views
         self.eval_batch = eval_batch
         self._latest: tuple[Tensor, Tensor] | None = None
@@ -98,12 +97,6 @@ class PlainEngine:
 
     def place(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device, non_blocking=True)
-
-    def given(self) -> Tensor:
-        return self.labels
-
-    def given_here(self) -> Tensor:
-        return self.labels_here
 
     def prepare(self, phase: Phase) -> Prepared:
         """The phase's step as it is written."""
