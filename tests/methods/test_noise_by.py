@@ -51,8 +51,12 @@ def test_the_formula_by_hand() -> None:
     found = noise_by(HeldOut(probs, said.expand(4, 20), torch.zeros(20, 1)), labels)
     rest = 1 - (2 * (0.85 + 0.84 + 0.8 + 0.75) + 2 * 0.4) / 10 - 0.2
     assert found.low == 0.0  # the surest contradict nothing
-    assert found.high == pytest.approx(0.2 + rest + 1.64 * (0.2 * 0.8 / 20) ** 0.5, abs=1e-6)
+    assert found.high == pytest.approx(0.2 + rest + 1.28 * (0.2 * 0.8 / 20) ** 0.5, abs=1e-6)
     assert found.share == pytest.approx((0.0 + 0.2) / 2)
+    one_differs = said.expand(4, 20).clone()
+    one_differs[3, :8] = 1 - said[:8]  # on 0.4 of the samples: of its square a quarter are mistakes of heads
+    lower = noise_by(HeldOut(probs, one_differs, torch.zeros(20, 1)), labels)
+    assert lower.high == pytest.approx(found.high - 0.25 * 0.4**2, abs=1e-6)
 
 
 def test_the_yield_reaches_from_few_to_a_perfect_order() -> None:

@@ -65,7 +65,7 @@ def test_the_list_is_theirs_and_a_resumed_run_has_the_same(source: str, tmp_path
     for name in ("issues.csv", "scores.npz", "metrics.jsonl"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "stopped" / name).read_bytes(), name
     judged, rows = run.parts.held, run.rows
-    assert judged is not None and judged.said.shape == (3, 120)
+    assert judged is not None and judged.said.shape == (3, 120) and judged.by == "networks"
     score = label_share(judged.probs, rows.data.labels).numpy()
     listed = [rows.data.ids.index(name) for name in read_issues(tmp_path / "whole" / "issues.csv")["id"]]
     assert (np.diff(score[listed]) >= 0).all()

@@ -13,7 +13,7 @@ from labelsieve.texts import ends, rounded
 
 HOW = {
     "heads": "Estimated by heads on the features that have not seen the labels they judge",
-    "networks": "Estimated by networks that have not seen the labels they judge",
+    "networks": "Estimated by heads on patches of the pictures and networks in five folds, none of which has seen the label it judges",
     "neighbours": "Estimated by the samples that both networks find most alike, each sample's own label left out",
     "division": "Estimated by the last division into right and wrong labels, in which both networks agree",
     "probabilities": "Estimated by the probabilities you gave, which must be out of sample",
@@ -21,8 +21,8 @@ HOW = {
 MEASURED = ". How often such intervals held where the truth is known: RESULTS.md."
 # By who judges: of listed labels where the truth was known (RESULTS.md). Of other judges too little was measured.
 RIGHT = {
-    "heads": "Where the truth was known and 5 to 40 % of the labels were wrong, 8 in 10 suggestions to relabel named the right "
-    "class, and 6 to 7 in 10 where a person should look; on clean labels none can. Check them by eye."
+    "heads": "Where the truth was known and 5 to 40 % of the labels were wrong, 7 in 10 suggestions to relabel named the right "
+    "class, and 5 in 10 where a person should look; on clean labels none can. Check them by eye."
 }
 UNKNOWN_WORDS = (
     "How many labels are wrong cannot be known here, for too little is known of these classes; the list is ranked all the same, "

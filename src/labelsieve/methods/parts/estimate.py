@@ -31,7 +31,7 @@ def share_interval(hits: int, of: int, z: float = 1.96) -> tuple[float, float]:
     return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
-Z95, Z90 = 1.96, 1.64
+Z95, Z90, Z80 = 1.96, 1.64, 1.28
 LEAST = 0.005  # a low end below it is none
 ALIKE = 0.05  # networks that differ in more of the labels or classes are no judges of the noise
 QUERIES, REFERENCES = 5_000, 20_000  # a sample of this size settles the share to about a point, in seconds and bounded memory
@@ -138,15 +138,16 @@ def noise_by(held: HeldOut, labels: Tensor) -> NoiseEstimate:
     second = seen.probs.scatter(1, said.unsqueeze(1), -1.0).argmax(1)
     runners_up = float((differs & (second == labels)).double().sum() / differs.double().sum().clamp_min(1))
     sure = min(quarter, half)
-    # Where opinions contradict each other they are weak, and the surest err, too: by this much at most where the truth was known.
-    # One opinion has nobody to contradict it, so its own doubt counts.
+    # Where opinions contradict each other they are weak: the surest err in up to three quarters of this, and a quarter of it at
+    # least are mistakes of theirs and not of labels (LOG.md). One opinion has nobody to contradict it: its own doubt counts.
     alone = len(held.said) == 1
     apart = 1 - seen.probs.amax(1).double() if alone else (~held.agree).double()
     unsure = float(apart.mean()) ** 2
-    low = 0.95 * sure - unsure - Z90 * (max(sure * (1 - sure), 0.004) / max(SUREST[1] * count, 1)) ** 0.5
-    most = contradicted_share + runners_up * max(rest, 0.0)
-    high = most + Z90 * (max(contradicted_share * (1 - contradicted_share), 0.002) / count) ** 0.5
-    low, high = low if low > LEAST else 0.0, min(high, 1.0)
+    low = 0.95 * sure - 0.75 * unsure - Z80 * (max(sure * (1 - sure), 0.004) / max(SUREST[1] * count, 1)) ** 0.5
+    most = contradicted_share - 0.25 * unsure + runners_up * max(rest, 0.0)
+    high = most + Z80 * (max(contradicted_share * (1 - contradicted_share), 0.002) / count) ** 0.5
+    low = low if low > LEAST else 0.0
+    high = min(max(high, low), 1.0)
     share = min(max(half if alone else (max(half - unsure, 0.0) + alike) / 2, low), high)
     against, given = (torch.bincount(each, minlength=seen.classes) for each in (labels[differs], labels))
     by_class = against / given.clamp_min(1)

@@ -48,9 +48,9 @@ class HeldOut:
         return (self.said == self.said[:1]).all(0)
 
     def beside(self, probs: Tensor) -> "HeldOut":
-        """Together with another's shares (N, K), which count as much as all heads do."""
+        """Together with a network's shares (N, K), which count as much as all heads do."""
         both = (self.probs + probs.float()) / 2
-        return HeldOut(both, torch.cat((self.said, probs.argmax(1)[None])), self.vectors)
+        return HeldOut(both, torch.cat((self.said, probs.argmax(1)[None])), self.vectors, "networks")
 
     def evidence(self, labels: Tensor) -> Evidence:
         """As a network would leave it behind."""
