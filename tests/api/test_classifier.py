@@ -67,7 +67,7 @@ def test_nothing_is_written_and_nothing_global_changes(tmp_path: Path, monkeypat
 def test_cautions_are_told_alike_with_and_without_a_folder(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     given = rng.integers(0, 3, 300)
-    vectors = rng.normal(size=(300, 6)).astype(np.float32) + 0.5 * np.eye(3, 6, dtype=np.float32)[given]  # hardly told apart
+    vectors = rng.normal(size=(300, 6)).astype(np.float32) + 0.1 * np.eye(3, 6, dtype=np.float32)[given]  # hardly told apart
     plain = NoisyLabelClassifier(epochs=3, random_state=0).fit(vectors, given)
     kept = NoisyLabelClassifier(epochs=3, random_state=0, run_dir=tmp_path / "run").fit(vectors, given)
     assert plain.cautions_[0] == UNKNOWN_WORDS and "300 samples are few" in plain.cautions_[1]

@@ -41,8 +41,8 @@ def test_what_cannot_be_known_is_said_without_a_number() -> None:
 def test_estimates_are_spread_over_what_is_contradicted_and_the_most_over_the_top() -> None:
     score, differs = np.array([0.9, 0.2, 0.4, 0.0]), np.array([False, True, True, True])
     found = spread(score, differs, np.argsort(score), Share(0.5, 0.25, 0.75))
-    doubt = np.array([0.0, 0.8, 0.6, 1.0]) / 2.4
-    assert found.wrong.tolist() == pytest.approx((2 * doubt).tolist())
+    doubt = np.array([0.0, 0.8, 0.6, 1.0]) ** 3 / (0.8**3 + 0.6**3 + 1)
+    assert found.wrong.tolist() == pytest.approx(np.minimum(2 * doubt, 1).tolist())
     assert found.opinions.tolist() == [pytest.approx(doubt.tolist()), [0, 1, 1, 1]]
     nothing = spread(np.ones(4), np.zeros(4, bool), np.arange(4), Share(0.0, 0.0, 0.5))
     assert not nothing.wrong.any() and nothing.opinions.sum() == 2

@@ -13,7 +13,7 @@ from labelsieve.texts import ends, rounded
 
 HOW = {
     "heads": "Estimated by heads on the features that have not seen the labels they judge",
-    "networks": "Estimated by heads on patches of the pictures and networks in five folds, none of which has seen the label it judges",
+    "networks": "Estimated by heads on the pictures' patches and networks in five folds; none has seen the label it judges",
     "neighbours": "Estimated by the samples that both networks find most alike, each sample's own label left out",
     "division": "Estimated by the last division into right and wrong labels, in which both networks agree",
     "probabilities": "Estimated by the probabilities you gave, which must be out of sample",
@@ -99,9 +99,12 @@ def in_words(found: Share, decimals: int = 1) -> tuple[str, str]:
 
 
 def spread(score: np.ndarray, differs: np.ndarray, order: np.ndarray, found: Share) -> Chances:
-    """Chances to be wrong, by a `score` (N,) that is low where a label is suspicious and by what is contradicted (N,)."""
+    """Chances to be wrong, by a `score` (N,) that is low where a label is suspicious and by what is contradicted (N,).
+
+    The lowest scores are wrong most often, so the cube of doubt counts (LOG.md).
+    """
     count = len(score)
-    doubt = (1 - score) * differs
+    doubt = (1 - score) ** 3 * differs
     weight = doubt / doubt.sum() if doubt.any() else np.zeros(count)
     fewest, likely = (np.minimum(part * count * weight, 1) for part in (found.low, found.share))
     most = np.zeros(count)
