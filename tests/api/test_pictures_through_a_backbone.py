@@ -12,7 +12,7 @@ from backbones.photos import photo
 from labelsieve import NoisyLabelClassifier, find_label_issues
 from labelsieve.api.labels import BadInput
 from labelsieve.backbones.hub import Weights
-from labelsieve.runs import eyes
+from labelsieve.runs import features
 
 __all__ = ["lite0", "timm", "weights"]
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -90,8 +90,8 @@ def test_what_contradicts_itself_is_refused(
         find_label_issues(pictures=paths, labels=labels, backbone="resnet18", weights=weights)
     with pytest.raises(BadInput, match="name it: backbone="):
         NoisyLabelClassifier(weights=weights).fit(np.zeros((8, 3)), labels)
-    monkeypatch.setattr(eyes, "_may_be_cached", lambda: False)
-    monkeypatch.delenv(eyes.NAME, raising=False)
+    monkeypatch.setattr(features, "_may_be_cached", lambda: False)
+    monkeypatch.delenv(features.NAME, raising=False)
     with pytest.raises(BadInput, match="no weights of a pretrained network are on this machine"):
         find_label_issues(pictures=paths, labels=labels)
     monkeypatch.setattr(Weights, "cached", lambda self: None)

@@ -13,8 +13,8 @@ from backbones.photos import folder, photo
 from cli.conftest import Answer, Shell, shell
 from labelsieve.backbones.hub import Weights
 from labelsieve.errors import UsageError
-from labelsieve.runs import eyes
-from labelsieve.runs.eyes import AtHand, Photos, eyes_for, why_no_photos
+from labelsieve.runs import features
+from labelsieve.runs.features import AtHand, Photos, eyes_for, why_no_photos
 from labelsieve.runs.folder import RunFolder
 
 __all__ = ["Answer", "shell"]
@@ -24,9 +24,9 @@ HERE = AtHand("resnet18", None, False)
 
 @pytest.fixture(autouse=True)
 def nothing_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eyes, "_may_be_cached", lambda: False)
-    monkeypatch.delenv(eyes.NAME, raising=False)
-    monkeypatch.delenv(eyes.FILE, raising=False)
+    monkeypatch.setattr(features, "_may_be_cached", lambda: False)
+    monkeypatch.delenv(features.NAME, raising=False)
+    monkeypatch.delenv(features.FILE, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def nothing_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_decision_and_why(photos: Photos, found: AtHand | None, cuda: bool, use: str, says: str) -> None:
-    chosen = eyes._chosen(photos, found, cuda, {})
+    chosen = features._chosen(photos, found, cuda, {})
     assert chosen.settings["features.use"] == use and says in chosen.why and chosen.why.startswith("features: ")
     assert ("--features none" if use == "frozen" else "--backbone") in chosen.why
 
 
 def test_on_a_gpu_enough_photos_train_the_backbone_itself(timm: ModuleType) -> None:
-    chosen = eyes._chosen(Photos(60_000, 10, ""), HERE, True, {})
+    chosen = features._chosen(Photos(60_000, 10, ""), HERE, True, {})
     assert chosen.settings == {
         "features.use": "none",
         "network": "timm:resnet18",
@@ -69,7 +69,7 @@ def test_a_folder_is_looked_at_and_weights_on_this_machine_are_used(
 ) -> None:
     source = f"pictures:{folder(tmp_path / 'data')}"
     assert "you have 10" in eyes_for(source, {}).why
-    monkeypatch.setattr(eyes, "_may_be_cached", lambda: True)
+    monkeypatch.setattr(features, "_may_be_cached", lambda: True)
     monkeypatch.setattr(Weights, "cached", lambda self: tmp_path if self.name.startswith("resnet18.") else None)
     chosen = eyes_for(source, {"device": "cpu"})
     assert chosen.settings == {"features.use": "frozen", "features.backbone": "resnet18", "features.weights": None}
@@ -86,7 +86,7 @@ def test_what_is_said_wins_and_contradictions_are_refused(
     timm: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = f"pictures:{folder(tmp_path / 'data')}"
-    monkeypatch.setenv(eyes.NAME, "resnet18")
+    monkeypatch.setenv(features.NAME, "resnet18")
     assert eyes_for(source, {}).settings["features.backbone"] == "resnet18"
     assert eyes_for(source, {"features.backbone": "timm:resnet50"}).settings["features.backbone"] == "resnet50"
     for given in ({"features.use": "none"}, {"network": "small"}, {"pretrained": "w.pth"}):
@@ -103,7 +103,7 @@ def test_what_is_said_wins_and_contradictions_are_refused(
     ):
         with pytest.raises(UsageError, match=says):
             eyes_for(source, given)
-    monkeypatch.delenv(eyes.NAME)
+    monkeypatch.delenv(features.NAME)
     with pytest.raises(UsageError, match="--backbone NAME"):
         eyes_for(source, {"features.use": "frozen"})
 
@@ -127,7 +127,7 @@ def test_inspect_says_what_train_would_do(
 ) -> None:
     root = folder(tmp_path / "data")
     assert "features: none, trained from scratch: no weights" in shell("inspect", root, "--device", "cpu").out
-    monkeypatch.setenv(eyes.NAME, "resnet18")
+    monkeypatch.setenv(features.NAME, "resnet18")
     seen = shell("inspect", root, "--device", "cpu")
     assert "features: frozen, of resnet18" in seen.out and "network: mlp" in seen.out and "pixels per picture" not in seen.out
 

@@ -27,7 +27,7 @@ from labelsieve.data.pictures.decode import SUFFIXES, white_for
 from labelsieve.data.pictures.origins import Files
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError
-from labelsieve.runs.eyes import at_hand
+from labelsieve.runs.features import at_hand
 from labelsieve.runs.rows import Rows
 from labelsieve.terminal.console import console
 

@@ -36,7 +36,7 @@ def bench(
     network: Annotated[str | None, typer.Option(help="Default: preact-resnet18 on CUDA, small on a CPU.")] = None,
     samples: Annotated[int | None, typer.Option(min=2, help="Training pictures; default 50,000 on CUDA, 2,000 on a CPU.")] = None,
     classes: Annotated[int | None, typer.Option(min=2, help="How many classes; default 10, with --profile 14.")] = None,
-    method: Annotated[str, typer.Option(help="Whose epoch is timed; `labelsieve methods` lists them.")] = "cpc",
+    method: Annotated[str, typer.Option(help="Time an epoch of this method; `labelsieve methods` lists them.")] = "cpc",
     profile: Annotated[
         str | None,
         typer.Option(
@@ -45,7 +45,7 @@ def bench(
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(metavar="N,N,...", help="A whole run on so many pictures of 64 px, stage by stage: 10000,100000,1000000."),
+        typer.Option(metavar="N,N,...", help="Whole runs on this many pictures of 64 px, stage by stage: 10000,100000,1000000."),
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="With --scale: draw how time grows into this new .svg file.")] = None,
     settings: Settings = None,

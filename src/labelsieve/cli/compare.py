@@ -84,5 +84,5 @@ def _say_runs(found: "Sequence[Compared]") -> None:
             grid.add_row(*(row[column] for column in columns))
         console.print(grid)
     console.print(
-        "intervals (95 %): by the draw of test pictures, paired against the first run; another seed may move more than that"
+        "intervals (95 %): over draws of the test pictures, paired with the first run; another seed may change more than that"
     )

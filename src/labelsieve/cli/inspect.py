@@ -50,8 +50,7 @@ def inspect(
     from labelsieve.data.sources import source_at
     from labelsieve.engine.device import choose_device
     from labelsieve.errors import ToolError
-    from labelsieve.runs.eyes import eyes_for
-    from labelsieve.runs.features import FROZEN
+    from labelsieve.runs.features import FROZEN, eyes_for
     from labelsieve.runs.rows import sized_for
     from labelsieve.terminal.console import console
     from labelsieve.terminal.looking import Looking

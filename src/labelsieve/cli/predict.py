@@ -67,7 +67,7 @@ def say_result(result: dict[str, Any]) -> None:
     what = "labelled" if result["split"] == "all" else result["split"]
     console.print(f"accuracy on {result['pictures']:,} {what} {of(result['pictures'], things)} of {result['data']}")
     console.print(table)
-    console.print(f"in brackets: the 95 % interval that so many {things} allow")
+    console.print(f"in brackets: the 95 % interval for this many {things}")
     for name, found in result["also"].items():
         console.print(f"accuracy on {name}: " + ", ".join(f"{WORDS[key]} {value:.2f} %" for key, value in found.items()))
     if gone := result["also_left_out"]:

@@ -26,7 +26,7 @@ def reproduce(
             help='Only these cells: cifar100-sym90, gmm-agn, "webvision cpc-awr", cifar10*; separate several with commas.'
         ),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each cell; default 3, with --budget 1.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs per cell; default 3, with --budget 1.")] = None,
     out: Annotated[Path, typer.Option(help="The sweep folder: runs, tables and figures.")] = Path("runs/reproduce"),
     data: Annotated[
         list[str] | None, typer.Option(metavar="NAME:PATH", help="Where a data set is: cifar10:PATH; repeatable.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Gpus = Annotated[
     int | None,
-    typer.Option(min=1, help="Train with so many processes, one for each GPU of this machine; with --device cpu on its cores."),
+    typer.Option(min=1, help="Train with this many processes, one per GPU of this machine; with --device cpu, on its cores."),
 ]
 PATIENT = str(24 * 3600)  # seconds that torchrun waits after a first Ctrl-C: the epoch is trained to its end
 
@@ -172,7 +172,8 @@ def train(
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     gpus: Gpus = None,
     batchnorm: Annotated[
-        str | None, typer.Option(help="Of several processes: whole (by the whole batch, the default) or rank (each its part).")
+        str | None,
+        typer.Option(help="How several processes normalise: whole (by the whole batch, the default) or rank (each by its part)."),
     ] = None,
     time_limit: TimeLimit = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run folder if it exists.")] = False,
@@ -255,7 +256,7 @@ def _eyes(data: str, options: dict[str, Any], settings: list[str], preset: bool)
     """What DATA is, and how its pictures are looked at; why is said in one line."""
     from labelsieve.config.resolve import given_by, source_of
     from labelsieve.config.schema import Config
-    from labelsieve.runs.eyes import eyes_for
+    from labelsieve.runs.features import eyes_for
     from labelsieve.terminal.console import console
 
     given = given_by(options, settings)
