@@ -20,7 +20,7 @@ import typer
 from labelsieve.benchmark.against_cleanlab import average_precision, peak_mib, recall_at_true_count, wrong_labels
 from labelsieve.config.schema import Config
 from labelsieve.data.label_files import read_json
-from labelsieve.issues.reading import read_issues
+from labelsieve.issues.table import read_issues
 from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.parts.estimate import estimate_noise
 from labelsieve.methods.parts.evidence import Evidence

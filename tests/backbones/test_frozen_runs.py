@@ -21,8 +21,7 @@ from labelsieve.backbones.embedding import Embedder
 from labelsieve.data.pictures.framing import framed
 from labelsieve.errors import ToolError
 from labelsieve.exports.export import export_run
-from labelsieve.predict.evaluate import evaluate_model
-from labelsieve.predict.model import load_model
+from labelsieve.predict.model import evaluate_model, load_model
 from labelsieve.results.reporting import run_report
 from labelsieve.review.picture_process import encoded_from_arrays
 from labelsieve.runs.folder import RunFolder

@@ -10,7 +10,7 @@ from cli.conftest import TINY, Shell
 from cli.own import QUICK, broken, folder
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.npz import read_npz
-from labelsieve.predict import evaluate
+from labelsieve.predict import model
 from labelsieve.results.kept import test_set_hash as set_hash
 
 FEW = ("--set", "data.test_limit=6")
@@ -20,13 +20,13 @@ FEW = ("--set", "data.test_limit=6")
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Hashes of the sets that were measured on."""
     seen: list[str] = []
-    before = evaluate.measured
+    before = model.measured
 
     def measured(model: Any, held: Held, batch: int = 512) -> dict[str, float]:
         seen.append(set_hash(held))
         return before(model, held, batch)
 
-    monkeypatch.setattr(evaluate, "measured", measured)
+    monkeypatch.setattr(model, "measured", measured)
     return seen
 
 
@@ -50,7 +50,7 @@ def test_own_pictures_are_the_same_as_in_the_run(
     answer = shell("train", *make(tmp_path / "own"), "--out", run, *QUICK, *FEW)
     assert answer.code == 0, answer.err
     found = json.loads(shell("evaluate", run, "--json").out)
-    assert found["pictures"] == 6 and list(found["also"]) == [evaluate.WHOLE]
+    assert found["pictures"] == 6 and list(found["also"]) == [model.WHOLE]
     assert looked_at[-1] == str(read_npz(run / "predictions.npz")["test_set"]) and looked_at[0] != looked_at[-1]
 
 
@@ -65,7 +65,7 @@ def test_the_first_line_is_the_runs_own_and_the_whole_set_comes_after_it(
     assert found["pictures"] == 6 and found["accuracy"]["both"] == last["both"]
     assert looked_at[-1] == str(read_npz(run / "predictions.npz")["test_set"])
     whole = json.loads(shell("evaluate", run, source, "--json").out)  # data that are named are measured whole
-    assert whole["pictures"] == 16 and not whole["also"] and found["also"] == {evaluate.WHOLE: whole["accuracy"]}
+    assert whole["pictures"] == 16 and not whole["also"] and found["also"] == {model.WHOLE: whole["accuracy"]}
     said = shell("evaluate", run).out
     assert said.startswith("accuracy on 6 test pictures")
     assert f"accuracy on the whole test set: network 1 {whole['accuracy']['first']:.2f} %" in said

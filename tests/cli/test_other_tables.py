@@ -11,7 +11,7 @@ from cli.conftest import Answer, Shell
 from cli.own import QUICK, folder
 from labelsieve.data.pictures import pool
 from labelsieve.exports import label_files
-from labelsieve.issues.reading import read_issues
+from labelsieve.issues.table import read_issues
 from runs.tiny import pictures as stripes
 
 

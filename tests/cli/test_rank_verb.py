@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from cli.conftest import Shell
-from labelsieve.issues.reading import read_issues
-from labelsieve.issues.table import COLUMNS
+from labelsieve.issues.table import COLUMNS, read_issues
 
 TRUTH = np.arange(120) % 3
 GIVEN = np.where(np.arange(120) < 12, (TRUTH + 1) % 3, TRUTH)

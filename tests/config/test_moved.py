@@ -16,7 +16,7 @@ from labelsieve.corrected.apply import apply_run
 from labelsieve.data.pictures import pool
 from labelsieve.errors import ToolError
 from labelsieve.exports.export import export_run
-from labelsieve.predict.evaluate import evaluate_model
+from labelsieve.predict.model import evaluate_model
 from labelsieve.results.reporting import run_report
 from labelsieve.review.opening import open_review
 from labelsieve.runs.folder import RunFolder

@@ -15,7 +15,7 @@ from labelsieve import NoisyLabelClassifier, register_cleaner
 from labelsieve.errors import UsageError
 from labelsieve.methods.parts import cleaners
 from labelsieve.methods.parts.cleaners import Evidence, PrototypeCleaner
-from labelsieve.predict.evaluate import load_model
+from labelsieve.predict.model import load_model
 from labelsieve.reproduce.curves import agreement_lines, auc_lines
 from labelsieve.reproduce.figures import lines_figure, save
 from labelsieve.runs.findings import read_record

@@ -8,7 +8,7 @@ from labelsieve.config.fitting import DECIDED, quick_settings, quick_words
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import override
 from labelsieve.errors import UsageError
-from labelsieve.issues.reading import read_issues
+from labelsieve.issues.table import read_issues
 from labelsieve.train.build import training_for
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import start

@@ -19,7 +19,7 @@ from labelsieve.data.pictures.origins import Files
 from labelsieve.data.pictures.recognise import list_pictures, recognise
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.policy import Correction
-from labelsieve.issues.reading import read_issues
+from labelsieve.issues.table import read_issues
 from labelsieve.runs import atomic
 from labelsieve.runs.findings import read_findings
 from labelsieve.runs.folder import RunFolder

@@ -8,9 +8,8 @@ import pytest
 
 from issues.test_table import AWKWARD
 from labelsieve.errors import ToolError
-from labelsieve.issues import reading
-from labelsieve.issues.reading import can_write_parquet, read_issues, write_parquet
-from labelsieve.issues.table import COLUMNS, LabelIssues, rank
+from labelsieve.issues import table
+from labelsieve.issues.table import COLUMNS, LabelIssues, can_write_parquet, rank, read_issues, write_parquet
 
 
 def awkward() -> LabelIssues:
@@ -72,7 +71,7 @@ def test_damage_is_named(file: Path, old: str, new: str, words: str) -> None:
 def test_blocks_are_put_together_and_rows_counted_through(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read_issues(file)
     file.write_bytes(file.read_bytes() + b"\r\n\n")  # blank lines are no rows
-    monkeypatch.setattr(reading, "BLOCK", 2)
+    monkeypatch.setattr(table, "BLOCK", 2)
     parts = read_issues(file)
     assert all(np.array_equal(parts[name], whole[name], equal_nan=True) for name in COLUMNS if COLUMNS[name] is float)
     assert all(parts[name] == whole[name] for name in COLUMNS if COLUMNS[name] is not float)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from labelsieve.issues.reading import read_issues
-from labelsieve.issues.table import rank
+from labelsieve.issues.table import rank, read_issues
 from labelsieve.methods.contract import Verdict
 from labelsieve.methods.parts.evidence import Evidence
 from labelsieve.results.outcome import ScoreHistory, top_classes, trend

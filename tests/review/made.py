@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve.config.schema import Config, DataConfig, to_yaml
-from labelsieve.issues.reading import read_issues, write_parquet
-from labelsieve.issues.table import COLUMNS
+from labelsieve.issues.table import COLUMNS, read_issues, write_parquet
 from labelsieve.texts import as_csv
 
 CLASSES = ("cat", "dog", "<b>cow</b>", "hen & egg", "ox")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labelsieve.issues.reading import read_issues, write_parquet
 from labelsieve.issues.rules import SAMPLE_ISSUES
+from labelsieve.issues.table import read_issues, write_parquet
 from labelsieve.texts import as_csv
 from review.conftest import Page
 from review.made import made_run

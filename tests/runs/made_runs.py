@@ -8,9 +8,8 @@ import numpy as np
 from labelsieve.config.schema import Config, DataConfig
 from labelsieve.data.pictures.options import PictureSettings
 from labelsieve.issues.policy import Correction
-from labelsieve.issues.reading import read_issues
 from labelsieve.issues.rules import DROP, RELABEL
-from labelsieve.issues.table import LabelIssues, rank
+from labelsieve.issues.table import LabelIssues, rank, read_issues
 from labelsieve.results.outcome import write_issues
 from labelsieve.runs.folder import RunFolder
 

@@ -12,7 +12,7 @@ import torch
 
 from labelsieve.data.label_files import load as load_noise
 from labelsieve.errors import ToolError
-from labelsieve.predict.evaluate import evaluate_model
+from labelsieve.predict.model import evaluate_model
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import resume, start
 from runs.tiny import FILES, contents, tiny_config, to_the_end

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelsieve import run_files
-from labelsieve.issues import reading
+from labelsieve.issues import table
 from labelsieve.results.card import cautions
 from labelsieve.runs.findings import read_findings, read_record
 from labelsieve.train.loop import each_epoch
@@ -52,5 +52,5 @@ def test_a_run_reads_nothing_back_that_it_wrote(tmp_path: Path, source: str, mon
 
     for name in ("lines", "facts", "records", "text", "rows"):
         monkeypatch.setattr(run_files, name, refuse)
-    monkeypatch.setattr(reading, "read_issues", refuse)
+    monkeypatch.setattr(table, "read_issues", refuse)
     assert whole(tmp_path / "run", tiny_config(source)).home.card.exists()

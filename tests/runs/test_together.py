@@ -11,9 +11,8 @@ from labelsieve import NoisyLabelClassifier
 from labelsieve.data.noisy_data import Held
 from labelsieve.data.pictures.unlabelled import Chunk
 from labelsieve.exports.export import ensemble, export_run
-from labelsieve.issues.reading import read_issues
-from labelsieve.predict.evaluate import measured
-from labelsieve.predict.model import Expert, Model, load_model, together
+from labelsieve.issues.table import read_issues
+from labelsieve.predict.model import Expert, Model, load_model, measured, together
 from labelsieve.predict.predict import predictions
 
 # The mean of these networks' softmaxes says class 0 (0.49 against 0.37), the sum of their logits class 1 (4 against 3).

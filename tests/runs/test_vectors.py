@@ -8,8 +8,7 @@ import torch
 
 from labelsieve.config.resolve import resolve
 from labelsieve.errors import ToolError
-from labelsieve.predict.evaluate import evaluate_model
-from labelsieve.predict.model import load_model
+from labelsieve.predict.model import evaluate_model, load_model
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import start
 from runs.tiny import contents, tiny_config, to_the_end, whole

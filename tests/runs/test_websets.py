@@ -12,7 +12,7 @@ from data.pictures.made_websets import clothing1m, imagenet_folders, webvision
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config
 from labelsieve.errors import ToolError
-from labelsieve.predict.evaluate import evaluate_model
+from labelsieve.predict.model import evaluate_model
 from labelsieve.train.loop import each_epoch
 from labelsieve.train.start import start
 

@@ -12,8 +12,7 @@ from labelsieve.config.schema import override
 from labelsieve.data.pictures import pool
 from labelsieve.data.pictures.decoding import Plan
 from labelsieve.data.pictures.unlabelled import find_pictures, in_chunks
-from labelsieve.predict.evaluate import evaluate_model
-from labelsieve.predict.model import load_model
+from labelsieve.predict.model import evaluate_model, load_model
 from labelsieve.runs.folder import RunFolder
 from labelsieve.train.start import restored
 from runs.tiny import arrays_file, pictures, tiny_config, whole

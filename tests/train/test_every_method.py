@@ -8,7 +8,7 @@ import pytest
 
 from labelsieve.api.classifier import NoisyLabelClassifier
 from labelsieve.errors import ToolError, UsageError
-from labelsieve.issues.reading import read_issues
+from labelsieve.issues.table import read_issues
 from labelsieve.methods.registry import METHODS, run_method_file
 from labelsieve.predict.model import load_model
 from labelsieve.results.reporting import run_report

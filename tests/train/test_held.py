@@ -9,7 +9,7 @@ import torch
 from labelsieve.config.fitting import FEW, heads_for
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config, override
-from labelsieve.issues.reading import read_issues
+from labelsieve.issues.table import read_issues
 from labelsieve.methods.parts import patches
 from labelsieve.methods.parts.heads import folds_of, label_share
 from labelsieve.runs.rows import rows_for

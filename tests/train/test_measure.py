@@ -10,7 +10,7 @@ from labelsieve.data.noisy_data import NoisyData, Truth
 from labelsieve.methods.contract import Training, Verdict
 from labelsieve.methods.epochs import Epoch, Trained
 from labelsieve.methods.parts.evidence import Evidence
-from labelsieve.predict.evaluate import accuracies
+from labelsieve.predict.model import accuracies
 from labelsieve.train.run import Measure
 
 LABELS = torch.tensor([0, 0, 1, 1])

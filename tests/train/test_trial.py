@@ -9,7 +9,7 @@ from labelsieve import find_label_issues
 from labelsieve.config.resolve import resolve
 from labelsieve.config.schema import Config, override
 from labelsieve.errors import ToolError
-from labelsieve.issues.reading import read_issues
+from labelsieve.issues.table import read_issues
 from labelsieve.runs.rows import rows_for
 from labelsieve.train.decide import tried
 from labelsieve.train.loop import each_epoch

@@ -41,7 +41,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from labelsieve.predict.evaluate import evaluate_model
+    from labelsieve.predict.model import evaluate_model
     from labelsieve.terminal.looking import Looking
 
     with Looking(Console(stderr=True, soft_wrap=True)).shown() as watch:

@@ -36,7 +36,7 @@ def rank(
     from labelsieve.data.pictures.options import PictureOptions
     from labelsieve.data.probabilities import read_probabilities
     from labelsieve.errors import UsageError
-    from labelsieve.issues.reading import can_write_parquet
+    from labelsieve.issues.table import can_write_parquet
     from labelsieve.results.by_probabilities import issues_by_probabilities
     from labelsieve.runs import atomic
     from labelsieve.terminal.console import check_new, console
@@ -59,7 +59,7 @@ def rank(
 
 
 def write(issues: "LabelIssues", draft: Path, suffix: str) -> None:
-    from labelsieve.issues.reading import write_parquet
+    from labelsieve.issues.table import write_parquet
 
     if suffix == ".parquet":
         write_parquet(issues.columns, draft)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from labelsieve.decisions.incoming import read_rows
 from labelsieve.errors import ToolError, suggest
-from labelsieve.issues.reading import Columns
 from labelsieve.issues.rules import ACTIONS, DROP, KEEP, RELABEL, REVIEW
+from labelsieve.issues.table import Columns
 
 PAGE = {"accept": RELABEL, "unsure": REVIEW}  # what the review page calls them
 

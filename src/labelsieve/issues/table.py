@@ -1,20 +1,30 @@
-"""The ranked list of suspicious labels, from scores, predictions and evidence per sample. Needs no torch.
+"""The list of labels, most suspicious first: made from scores, written as issues.csv and .parquet, read back. Needs no torch.
 
-`label_score` is in [0, 1], low = suspicious; most suspicious first. `predicted_label` says the same as `suggested_label`: it
-is the older name, kept for those who read it. `decided` is what a person did in an earlier round of review (accept, keep,
-relabel, unsure), or empty: the label of all but the unsure is settled, and none of these is an issue. `sample_issue` says what
-is wrong with the sample itself, whatever its label, and `copy_of` which one a near copy is like.
+`label_score` is in [0, 1], low = suspicious. `predicted_label` says the same as `suggested_label`: it is the older name, kept
+for those who read it. `decided` is what a person did in an earlier round of review (accept, keep, relabel, unsure), or empty:
+the label of all but the unsure is settled, and none of these is an issue. `sample_issue` says what is wrong with the sample
+itself, whatever its label, and `copy_of` which one a near copy is like.
 """
 
+import csv
+import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from labelsieve import run_files
 from labelsieve.decisions.decision import LABELLING as SETTLED
 from labelsieve.decisions.decision import UNSURE
+from labelsieve.doors import reading
+from labelsieve.errors import ToolError
 from labelsieve.issues import rules
 from labelsieve.texts import csv_field, csv_line
 
@@ -256,3 +266,86 @@ def _second(probs: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         others[np.arange(len(others)), predicted[piece]] = -np.inf
         found[piece] = others.argmax(1)
     return found
+
+
+Columns = dict[str, list[Any]]
+BLOCK = 10_000  # rows in one go: a million of them as texts would take gigabytes
+
+
+def read_issues(path: Path) -> Columns:
+    """Every column of COLUMNS, a list each, in the file's order; an empty number is NaN. Columns more are left alone."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    found: Columns = {name: [] for name in COLUMNS}
+    words: dict[str, str] = {}
+    with reading(path, run_files.REMEDY):
+        reader = csv.reader(run_files.lines(path))
+        places = {name: place for place, name in enumerate(next(reader, []))}
+        missing = [name for name in COLUMNS if name not in (*places, *ADDED)]
+        if missing:
+            raise ToolError(
+                f'{path}: the column "{missing[0]}" is missing; the file was made by an older labelsieve or changed by hand: '
+                f"put it back, or repeat the run"
+            )
+        while rows := list(islice(reader, BLOCK)):
+            _take([row for row in rows if row], places, found, words, path)
+    return found
+
+
+def _take(rows: Sequence[Sequence[str]], places: Mapping[str, int], found: Columns, words: dict[str, str], path: Path) -> None:
+    """Put some rows below those that were found before."""
+    before = len(found["id"])
+    whole = len(set(map(len, rows))) == 1
+    cells_of = list(zip(*rows)) if whole else []
+    for name, kind in COLUMNS.items():
+        place = places.get(name)
+        if place is None:
+            cells: Sequence[Any] = [ADDED[name]] * len(rows)
+        elif place < len(cells_of):
+            cells = cells_of[place]
+        else:  # some rows end before it
+            cells = [row[place] if place < len(row) else None for row in rows]
+        try:
+            found[name] += _typed(cells, kind, None if name in OWN_TEXTS else words)
+        except ValueError:
+            row, cell = next((row, cell) for row, cell in enumerate(cells, before + 1) if not _is_typed(cell, kind))
+            raise ToolError(
+                f'{path}: row {row}: "{name}" is {cell!r}; the file was changed by hand or damaged: put it back'
+            ) from None
+
+
+def _typed(cells: Sequence[Any], kind: type, words: dict[str, str] | None) -> Sequence[Any]:
+    """The cells as values of that kind, with `words` equal texts as one; a `ValueError` where one is no such value."""
+    if None in cells:
+        raise ValueError
+    if kind is float:
+        return [float(text) if text else math.nan for text in cells]
+    if words is None and kind is str:
+        return cells
+    known = {*cells}
+    if kind is bool:
+        if not {text.lower() for text in known} <= {"true", "false"}:
+            raise ValueError
+        flags = {text: text.lower() == "true" for text in known}
+        return [flags[text] for text in cells]
+    assert words is not None
+    words |= {text: text for text in known - words.keys()}
+    return [words[text] for text in cells]
+
+
+def _is_typed(cell: Any, kind: type) -> bool:
+    try:
+        return bool(_typed([cell], kind, None))
+    except ValueError:
+        return False
+
+
+def can_write_parquet() -> bool:
+    return find_spec("pyarrow") is not None
+
+
+def write_parquet(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+    """The columns as Parquet: text, float64 and bool; a number that is not known is null."""
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    types = {str: arrow.string(), float: arrow.float64(), bool: arrow.bool_()}
+    arrays = [arrow.array(columns[name], type=types[kind], from_pandas=True) for name, kind in COLUMNS.items()]
+    parquet.write_table(arrow.table(arrays, names=list(COLUMNS)), path)

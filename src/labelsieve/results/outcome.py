@@ -18,9 +18,8 @@ from torch import Tensor
 
 from labelsieve.config.schema import Config
 from labelsieve.data.noisy_data import Collection, NoisyData
-from labelsieve.issues.reading import Columns, can_write_parquet
-from labelsieve.issues.reading import write_parquet as write_columns
-from labelsieve.issues.table import LabelIssues, rank
+from labelsieve.issues.table import Columns, LabelIssues, can_write_parquet, rank
+from labelsieve.issues.table import write_parquet as write_columns
 from labelsieve.methods.contract import Method, Verdict
 from labelsieve.methods.epochs import Epoch
 from labelsieve.methods.parts.cleaners import Judge

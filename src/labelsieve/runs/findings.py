@@ -17,8 +17,8 @@ from labelsieve.decisions.decision import LABELLING
 from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError, command
 from labelsieve.issues.estimate import NOTHING_KNOWN, Chances, Share, Yield, expected_yield, spread
-from labelsieve.issues.reading import Columns, read_issues
 from labelsieve.issues.rules import REVIEW, SAMPLE_ISSUES
+from labelsieve.issues.table import Columns, read_issues
 from labelsieve.run_files import REMEDY, is_there
 from labelsieve.runs.folder import RunFolder
 

@@ -21,8 +21,7 @@ from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Method, Verdict
 from labelsieve.methods.epochs import FINAL, Epoch
 from labelsieve.methods.parts import diagnostics
-from labelsieve.predict.evaluate import accuracies, measured
-from labelsieve.predict.model import Model, built
+from labelsieve.predict.model import Model, accuracies, built, measured
 from labelsieve.results.card import data_cautions, write_estimate
 from labelsieve.results.kept import write_answers
 from labelsieve.results.outcome import Outcome, ScoreHistory, model_facts, model_tensors, write_model

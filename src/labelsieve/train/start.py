@@ -25,7 +25,7 @@ from labelsieve.data import label_files
 from labelsieve.data.pictures.decode import WHITEST
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
-from labelsieve.issues.reading import read_issues
+from labelsieve.issues.table import read_issues
 from labelsieve.methods.parts.sgd import restore
 from labelsieve.nets.zoo import PREFIX
 from labelsieve.results.card import write_card
