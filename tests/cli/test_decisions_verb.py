@@ -181,6 +181,13 @@ def test_a_file_is_signed_by_the_same_rule_as_the_page(
     assert answer.code == 1 and f"task 1: {said}" in answer.err and not (run / "decisions.jsonl").exists()
 
 
+def test_an_action_of_label_studio_that_is_no_text_is_one_sentence(tmp_path: Path, run: Path, shell: Shell) -> None:
+    one = task("00003", chosen(["drop"], "action"))  # type: ignore[arg-type]
+    answer = shell("decisions", run, "--from", written(tmp_path / "studio.json", json.dumps([one])))
+    assert answer.code == 1 and "studio.json" in answer.err and answer.err.count("error: ") == 1
+    assert not (run / "decisions.jsonl").exists()
+
+
 def test_the_reviewer_that_a_command_names_is_no_formula_either(tmp_path: Path, run: Path, shell: Shell) -> None:
     file = written(tmp_path / "mine.csv", "id,action\n00003,drop\n")
     answer = shell("decisions", run, "--from", file, "--reviewer", FORMULA)

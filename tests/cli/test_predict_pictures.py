@@ -33,6 +33,16 @@ def test_what_is_passed_over_is_not_what_was_looked_at(tmp_path: Path, shell: Sh
     assert len(list(csv.DictReader((tmp_path / "out.csv").open(newline="")))) == 4
 
 
+def test_names_that_a_spreadsheet_computes_are_told(
+    tmp_path: Path, shell: Shell, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    striped(0, 0).save(tmp_path / "=cmd.png")
+    monkeypatch.chdir(tmp_path)
+    answer = shell("predict", run, "=cmd.png", "--out", "out.csv")
+    assert 'note: the path "=cmd.png" looks like a formula to a spreadsheet' in answer.err and "out.csv" in answer.err
+    assert "formula" not in shell("predict", run, "=cmd.png", "--out", "out.jsonl").err
+
+
 def test_folders_behind_links_are_followed_where_that_is_allowed(tmp_path: Path, shell: Shell, run: Path) -> None:
     """As `train` reads such a folder: what it needed to be told works here, too, and is named."""
     linked = tmp_path / "linked"

@@ -336,3 +336,13 @@ def test_what_is_not_there_any_more_is_not_counted_as_corrected(tmp_path: Path, 
     assert apply_run(run, tmp_path / "all", as_advised(run)).actions["relabel"] == 3
     (tree / "ant" / "0.png").unlink()
     assert apply_run(run, tmp_path / "new", as_advised(run)).actions["relabel"] == 2
+
+
+def test_names_that_a_spreadsheet_computes_are_told(tmp_path: Path, tree: Path) -> None:
+    (tree / "ant" / "0.png").rename(tree / "=cmd.png")
+    (tree / "t.csv").write_text("path,label\n=cmd.png,ant\nbee/0.png,bee\n")
+    run = tmp_path / "run"
+    made_run(run, f"pictures:{tree / 't.csv'}", ["=cmd.png", "bee/0.png"], ["ant", "bee"], {"=cmd.png": "bee"})
+    notes = apply_run(run, tmp_path / "new.csv", as_advised(run)).notes
+    assert any('the id "=cmd.png" looks like a formula' in note and "new.csv" in note for note in notes)
+    assert (tmp_path / "new.csv").read_text().splitlines()[1].endswith("/=cmd.png,bee")

@@ -68,6 +68,8 @@ def test_ids_that_a_spreadsheet_would_compute_are_told_once() -> None:
     ids = {"id": ["=cmd|x", "a", "-3", "@b"]}
     (said,) = cautions(replace(findings(), columns=ids), record())
     assert said.startswith('The id "=cmd|x" (and 1 more) looks like a formula to a spreadsheet')
+    (path,) = cautions(replace(findings(), columns={"id": ["1", "2"], "path": ["a.png", "@b.png"]}), record())
+    assert path.startswith('The path "@b.png" looks like a formula')
     classes = replace(findings(), columns=ids, classes=["=cmd|x", "b"])
     (said,) = cautions(classes, record())
     assert said.startswith('The class "=cmd|x" looks like a formula')

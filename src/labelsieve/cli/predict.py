@@ -147,6 +147,7 @@ class Writing:
 
         self.found, self.lines = found, lines
         self.broken: list[Predicted] = []
+        self.computed: list[str] = []
         self.aside = PlainConsole(stderr=True)
 
     def to(self, out: Path | None, answers: "Iterable[list[Predicted]]") -> None:
@@ -169,7 +170,9 @@ class Writing:
         self._refuse_nothing()
 
     def _write(self, stream: TextIO, answers: "Iterable[list[Predicted]]") -> None:
+        from labelsieve.predict.predict import CsvLines
         from labelsieve.terminal.console import visible
+        from labelsieve.texts import computed
 
         stream.write(self.lines.header())
         done, shown = 0, visible if stream.isatty() else str
@@ -177,13 +180,18 @@ class Writing:
             stream.writelines(shown(self.lines.line(one)) for one in some)
             stream.flush()
             self.broken += (one for one in some if one.error is not None)
+            self.computed += (one.path for one in some if isinstance(self.lines, CsvLines) and computed(one.path))
             done += len(some)
             if done < self.found.count:
                 self.aside.print(f"{done:,} of {self.found.count:,} {self.found.things}")
 
     def _tell(self, out: Path | None) -> None:
+        from labelsieve.data.doubts import formulas
+
         for what, times in self.found.ignored.items():
             self.aside.print(f"passed over: {what}: {times:,}")
+        for note in formulas(self.computed, self.found.key, str(out or "what is printed")):
+            self.aside.print(f"note: {note}", style="yellow")
         if self.broken:
             self.aside.print(
                 f"{len(self.broken):,} of {self.found.count:,} {self.found.things} could not be read; see the column error",

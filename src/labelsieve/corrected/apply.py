@@ -11,6 +11,7 @@ import numpy as np
 from labelsieve.config.moved import check_root, check_there, moved_to
 from labelsieve.corrected.corrections import Corrections
 from labelsieve.corrected.forms import CHANGES, FOLDERS, LINKED, LISTS, Request, train_command, writer_for
+from labelsieve.data.doubts import formulas
 from labelsieve.data.pictures.options import PictureOptions, picture_options
 from labelsieve.data.pictures.recognise import Layout, recognise
 from labelsieve.data.sources import OWN
@@ -88,7 +89,7 @@ def apply_run(
     if put == "symlink" and write in LINKED:
         command = train_command([str(out)], PictureOptions(outside=True))
         notes = (*notes, f"its links lead out of it, which has to be allowed when it is read: {command}")
-    notes = (*notes, *_edited(corrections), *_emptied(found, said))
+    notes = (*notes, *_edited(corrections), *_emptied(found, said), *formulas((one.id for one in said), "id", out.name))
     done = Counter(change.action for change in said if not corrections.seen or change.id in corrections.seen)
     return Applied(out, changes, done, left, notes)
 

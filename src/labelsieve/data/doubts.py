@@ -65,13 +65,13 @@ def single_samples(counts: Mapping[str, int]) -> bool:
     return samples > OFTEN and sum(map(bool, counts.values())) > samples / 2
 
 
-def formulas(names: Iterable[str], what: str) -> Iterator[str]:
+def formulas(names: Iterable[str], what: str, file: str = "issues.csv") -> Iterator[str]:
     """Names are written as they are, for they are read back; a spreadsheet computes some of them."""
     found = [name for name in names if computed(name)]
     if found:
         others = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         yield (
-            f"the {what} {quoted(found[0])}{others} looks like a formula to a spreadsheet; when you open issues.csv in one, "
+            f"the {what} {quoted(found[0])}{others} looks like a formula to a spreadsheet; when you open {file} in one, "
             f"import its columns as text"
         )
 

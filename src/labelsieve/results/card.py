@@ -31,7 +31,8 @@ def cautions(found: Findings, record: Record) -> list[str]:
     said = [words for check in (_collapsed, _near_chance, _unfinished, _plain) if (words := check(found, record))]
     counts = np.bincount(found.given, minlength=len(found.classes)).tolist()
     # Ids in class folders begin with their class, of which that is told already.
-    ids = () if any(map(computed, found.classes)) else formulas(found.columns.get("id", ()), "id")
+    told = (list(formulas(found.columns.get(name, ()), name)) for name in ("id", "path"))
+    ids = () if any(map(computed, found.classes)) else next(filter(None, told), ())
     return [*said, *_share(found.share), *data_cautions(dict(zip(found.classes, counts))), *map(_sentence, ids)]
 
 
