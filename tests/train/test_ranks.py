@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import torch
+
+from labelsieve.errors import ToolError, UsageError
+from labelsieve.train.ranks import STORES, Meeting
 
 SOURCE = Path(__file__).parents[2] / "src"
 KNOWN = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
@@ -114,9 +118,9 @@ def test_two_end_with_the_list_that_one_has_stopped_by_ctrl_c_and_resumed(alone:
 
 @pytest.mark.slow
 def test_a_run_goes_on_with_any_number_of_processes(alone: Path, tmp_path: Path) -> None:
-    done(*DIGITS, "--epochs", "5", "--time-limit", "1s", "--out", "run", folder=tmp_path, by=torchrun(2))
+    done(*DIGITS, "--epochs", "5", "--time-limit", "0.001s", "--out", "run", folder=tmp_path, by=torchrun(2))
     assert epochs_in(tmp_path / "run") == 1
-    done("resume", "run", "--device", "cpu", "--gpus", "4", "--time-limit", "1s", folder=tmp_path)
+    done("resume", "run", "--device", "cpu", "--gpus", "4", "--time-limit", "0.001s", folder=tmp_path)
     assert epochs_in(tmp_path / "run") == 2
     done("resume", "run", "--device", "cpu", folder=tmp_path, by=torchrun(2))
     check_same_list(alone, tmp_path / "run")
@@ -134,7 +138,7 @@ def test_one_that_is_killed_is_named_and_the_rest_stop(alone: Path, killed: int,
     assert code == 1 and time.monotonic() - at < LATEST / 4
     said = [line for line in err.splitlines() if line.startswith("error: ")]
     assert len(said) == 1 and f"rank {killed} of 2" in said[0] and f"process {victim}" in said[0] and "resume" in said[0]
-    done("resume", "run", "--time-limit", "1s", folder=tmp_path)
+    done("resume", "run", "--time-limit", "0.001s", folder=tmp_path)
 
 
 def said_by(processes: Sequence[subprocess.Popen[str]]) -> str:
@@ -164,6 +168,33 @@ def test_more_processes_than_a_batch_has_rows(tmp_path: Path) -> None:
     few = labelsieve(*DIGITS, "--set", "training.warmup_batch=3", "--batchnorm", "rank", "--out", "run")
     said = said_by(ranks([few] * 2, [tmp_path] * 2))
     assert said.startswith("error: ") and "2 processes share each step, and training.warmup_batch=3" in said
+
+
+@pytest.fixture
+def second(monkeypatch: pytest.MonkeyPatch) -> Meeting:
+    """Rank 1 of 2, on a machine with two GPUs, that has found the table and nothing else yet."""
+    found = Meeting.__new__(Meeting)
+    found.rank, found.count, found.local, found.table = 1, 2, 1, STORES.HashStore()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    return found
+
+
+def test_another_version_is_named_by_its_line(second: Meeting) -> None:
+    second.table.set("compared/versions", "labelsieve 1.0\ntorch 2.11")
+    with pytest.raises(ToolError, match=r"its versions differ from rank 0's: torch 2.12 here, torch 2.11 there; install one"):
+        second.compare("versions", "labelsieve 1.0\ntorch 2.12", "install one version on all machines")
+    assert not second.table.check(["agreed on versions/1"])
+
+
+def test_a_torch_without_nccl_and_gpus_that_are_too_few(second: Meeting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: False)
+    with pytest.raises(ToolError, match=r"has no NCCL.*install a CUDA build of torch.*--device cpu"):
+        second._own_gpu("cuda")
+    with pytest.raises(UsageError, match=r"--device cuda:1 is one GPU, and there are 2 processes"):
+        second._own_gpu("cuda:1")
+    second.local = 2
+    with pytest.raises(UsageError, match=r"more processes than GPUs here \(2\); use --nproc-per-node 2"):
+        second._own_gpu("cuda")
 
 
 def test_gpus_that_are_not_there(tmp_path: Path) -> None:
