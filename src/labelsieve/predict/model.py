@@ -32,7 +32,7 @@ from labelsieve.methods.parts.diagnostics import NAMES, accuracy, accuracy_inter
 from labelsieve.methods.parts.prototypes import Projector, scaled
 from labelsieve.methods.parts.sgd import part
 from labelsieve.methods.parts.streams import seeded
-from labelsieve.nets.own import REGISTERED
+from labelsieve.nets import own
 from labelsieve.run_files import is_there
 from labelsieve.runs.checkpoint import read_tensors
 from labelsieve.runs.features import cache_of
@@ -176,7 +176,7 @@ def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.dev
         return nets.build(name, shape[0], len(facts["classes"]), 0, shape)
 
     with torchs_own:
-        if name not in REGISTERED:
+        if name not in own.REGISTERED:
             with torch.device("meta"):  # takes no memory: what a stranger describes may be of any size
                 wanted = {key: value.shape for key, value in made().state_dict().items()}
             if wanted != {key: value.shape for key, value in values.items()}:
