@@ -180,7 +180,7 @@ def test_runs_side_by_side(tmp_path: Path, shell: Shell, source: str, finished: 
     page = tmp_path / "page.html"
     answer = shell("compare", finished, other, "--out", page)
     assert answer.code == 0, answer.err
-    assert "seed: 0 | 3" in answer.out and "paired against the first" in answer.out
+    assert "seed: 0 | 3" in answer.out and "paired with the first run" in answer.out
     assert "Runs side by side" in page.read_text() and "http" not in page.read_text().split("<body>")[1]
     told = json.loads(shell("compare", finished, other, "--json").out)
     first, second = (read_npz(run / "predictions.npz") for run in (finished, other))

@@ -21,8 +21,8 @@ HOW = {
 MEASURED = ". How often such intervals held where the truth is known: RESULTS.md."
 # By who judges: of listed labels where the truth was known (RESULTS.md). Of other judges too little was measured.
 RIGHT = {
-    "heads": "In tests on photos with 5 to 40 % wrong labels, the suggested class was right for 7 in 10 labels marked relabel and "
-    "for 5 in 10 marked review. If your labels are nearly clean, expect fewer. Check them by eye."
+    "heads": "In tests on photos with 5 to 40 % wrong labels, the suggested class was right for 7 in 10 labels marked relabel "
+    "and for 5 in 10 marked review. If your labels are nearly clean, expect fewer. Check them by eye."
 }
 UNKNOWN_WORDS = (
     "How many labels are wrong cannot be known here, for too little is known of these classes; the list is ranked all the same, "
