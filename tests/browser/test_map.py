@@ -94,6 +94,8 @@ def test_one_of_two_copies_stays(page: Page, server: Server) -> None:
     page.choose("own", "near copy")
     page.until(lambda: page.total() == 2 and len(page.ids()) == 2, "both copies")
     page.until(lambda: page.script("return document.querySelectorAll('.twice button').length") == 2, "both side by side")
+    drawn = "return [...document.querySelectorAll('.twice img')].every((one) => one.complete && one.naturalHeight)"
+    page.until(lambda: page.script(drawn), "their pictures drawn, after which no button moves")
     first, other = page.focus().split(" ")[0], page.script("return document.querySelector('.twice .id').textContent")
     page.click_in(".twice button")
     page.saved()

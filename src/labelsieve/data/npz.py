@@ -1,6 +1,7 @@
 """NumPy files from outside: their arrays, and which array holds what. Nothing pickled is ever loaded."""
 
 import os
+import sys
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from labelsieve import run_files
 from labelsieve.data.pictures import tables as usual
-from labelsieve.doors import open_plain, reading, short
+from labelsieve.doors import Damage, open_plain, reading, short
 from labelsieve.errors import ToolError, suggest
 
 CONTAINER = Path("/sys/fs/cgroup/memory.max")
@@ -91,7 +92,7 @@ def read_npy(path: Path) -> Array:
         opened = np.load(stream, allow_pickle=False)
         if not isinstance(opened, np.ndarray):
             raise ToolError(f"{path}: it is not an .npy file of one array; write one with numpy.save")
-        return opened
+        return _readable(opened)
 
 
 @contextmanager
@@ -104,7 +105,7 @@ def _opened(path: Path, of_run: bool = False) -> Iterator[BinaryIO]:
 def _member(opened: Any, key: str, path: Path) -> Array:
     with reading(path, f'"{short(key)}" cannot be read whole: write the file again'):
         try:
-            found: Array = opened[key]
+            found: Array = _readable(opened[key])
         except ValueError as error:
             if "Object arrays" not in str(error):
                 raise
@@ -114,6 +115,15 @@ def _member(opened: Any, key: str, path: Path) -> Array:
             ) from error
     if not isinstance(found, np.ndarray):
         raise ToolError(f'{path}: "{key}" is not an array; write the file with numpy.savez')
+    return found
+
+
+def _readable(found: Array) -> Array:
+    """The array itself; `Damage` where it holds texts with letters that cannot be: Python would only notice later."""
+    if isinstance(found, np.ndarray) and found.dtype.kind == "U" and found.nbytes:
+        letters = np.frombuffer(found.tobytes(), np.dtype(np.uint32).newbyteorder(found.dtype.byteorder))
+        if letters.max() > sys.maxunicode:
+            raise Damage("damaged (letters that do not exist)")
     return found
 
 

@@ -192,7 +192,8 @@ def _odd(found: Findings, rows: Rows | None, place: dict[int, int]) -> list[OddS
     kinds, copies, ids = (found.columns[name] for name in ("sample_issue", "copy_of", "id"))
     by_kind: dict[str, list[int]] = {kind: [] for kind in SAMPLE_ISSUES}
     for i in np.flatnonzero(found.is_odd).tolist():
-        by_kind.setdefault(kinds[back[i]], []).append(i)
+        if kinds[back[i]] in by_kind:
+            by_kind[kinds[back[i]]].append(i)
     number = {ids[back[i]]: i for i in range(len(back))} if by_kind[NEAR_COPY] else {}
     tests = {} if rows is None or rows.test is None else {test_name(rows.test, k): k for k in range(len(rows.test.labels))}
 

@@ -49,6 +49,7 @@ class Texts:
         """An Arrow column of strings, without making a Python object of each."""
         arrow = import_module("pyarrow")
         whole = column.cast(arrow.large_string()).fill_null("").combine_chunks()
+        whole.validate(full=True)  # bytes that are no text are noticed here, not when a row is shown
         if not len(whole):
             return cls.of(())
         _, starts, block = whole.buffers()
