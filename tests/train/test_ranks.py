@@ -22,6 +22,7 @@ KNOWN = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "COLUMN
 DIGITS = ["train", "digits", "--noise", "sym:0.3", "--limit", "300", "--device", "cpu", "--set", "training.warmup=2"]
 DIGITS += ["--set", "training.batch=32", "--set", "output.checkpoint_seconds=0"]
 LATEST = 300.0  # seconds until a run that hangs is given up
+PROMISED = 30.0  # seconds in which the others stop (docs/scale.md)
 
 
 def labelsieve(*words: str, by: Sequence[str] = ()) -> list[str]:
@@ -135,7 +136,7 @@ def test_one_that_is_killed_is_named_and_the_rest_stop(alone: Path, killed: int,
     os.kill(victim, signal.SIGKILL)
     at = time.monotonic()
     code, _, err = ended(both)
-    assert code == 1 and time.monotonic() - at < LATEST / 4
+    assert code == 1 and time.monotonic() - at < PROMISED
     said = [line for line in err.splitlines() if line.startswith("error: ")]
     assert len(said) == 1 and f"rank {killed} of 2" in said[0] and f"process {victim}" in said[0] and "resume" in said[0]
     done("resume", "run", "--time-limit", "0.001s", folder=tmp_path)
