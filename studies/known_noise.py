@@ -59,7 +59,7 @@ def measured(run: Run, noted: Noted, cpu_seconds: float) -> dict[str, Any]:
         "cpu_seconds": cpu_seconds,
         "peak_mib": peak_mib(),
         "epochs": run.epoch,
-        "lambda_u": run.parts.method.c.lambda_u,
+        "lambda_u": getattr(run.parts.method.c, "lambda_u", None),  # not every method has it
     }
     if noted.warm:
         found = estimate_noise(noted.warm)

@@ -220,7 +220,7 @@ def test_a_run_killed_before_it_left_the_trunk_leaves_it_then(
     def killed(*facts: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(branches, "start_at", killed)
+    monkeypatch.setattr(branches, "start_from_state", killed)
     with pytest.raises(KeyboardInterrupt):
         study(tmp_path / "study", PRIOR)
     monkeypatch.undo()

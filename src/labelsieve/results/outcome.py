@@ -70,9 +70,11 @@ class ScoreHistory:
             self.opinions = {name: [table[i] for i in keep] for name, table in self.opinions.items()}
             if epoch % self.stride:
                 return
+        if self.opinions.keys() != opinions.keys():  # another cleaner goes on with the run (studies/branches.py)
+            self.epochs, self.opinions = [], {name: [] for name in opinions}
         self.epochs.append(epoch)
         for name, chances in opinions.items():
-            self.opinions.setdefault(name, []).append(_snapshot(chances))
+            self.opinions[name].append(_snapshot(chances))
 
     @property
     def counting(self) -> Tensor | None:
