@@ -44,10 +44,10 @@ format: setup
 	$(BIN)/ruff check --fix src tests studies examples .ci
 	$(BIN)/ruff format src tests studies examples .ci
 
-# The documentation site, into site/; a broken link is an error.
+# The documentation site, into site/; a broken link is an error (with --quiet it would not be).
 docs: setup
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Wheel and source distribution, each checked, and the wheel tried in a fresh environment.
 dist: setup

@@ -10,7 +10,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "RESULTS.md", "PAPER.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
-PAGES += ("studies/README.md", "studies/LOG.md")
+PAGES += ("studies/README.md", "studies/LOG.md", "studies/queue.md")
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)|(src=\")([^\"]+)(\")")
 
 

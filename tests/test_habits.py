@@ -54,3 +54,8 @@ def test_every_page_is_in_the_sites_menu() -> None:
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")]
     assert not [page for page in pages if f": {page}\n" not in menu]
+    around = [page for page in re.findall(r": (\S+\.md)\n", menu) if not (ROOT / "docs" / page).exists() and page != "index.md"]
+    known = {(ROOT / page).resolve() for page in (*around, "README.md")} | set((ROOT / "docs").rglob("*.md"))
+    for page in known:  # a link to a page outside the site ends `make docs`
+        links = re.findall(r"\]\(([^)\s#:]+\.md)", page.read_text(encoding="utf-8"))
+        assert not [link for link in links if (page.parent / link).resolve() not in known], page

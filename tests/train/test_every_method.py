@@ -1,16 +1,19 @@
 """Every method from the command line to the review page: nothing outside of its file knows it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from labelsieve.api.classifier import NoisyLabelClassifier
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.issues.table import read_issues
 from labelsieve.methods.registry import METHODS, run_method_file
 from labelsieve.predict.model import load_model
+from labelsieve.reproduce.compare import compare_runs
 from labelsieve.results.reporting import run_report
 from labelsieve.review.opening import open_review
 from labelsieve.train.loop import each_epoch
@@ -85,5 +88,7 @@ def test_a_method_of_ones_own_comes_from_a_file_that_is_named(tmp_path: Path) ->
         METHODS.pop("mine", None)
     with pytest.raises((ToolError, UsageError), match=r'method "mine" is not known.*--method-file'):
         resume(tmp_path / "run")
+    assert run_report(tmp_path / "run") and load_model(tmp_path / "run", torch.device("cpu"))  # what only reads needs no file
+    assert compare_runs([tmp_path / "run", shutil.copytree(tmp_path / "run", tmp_path / "again")])[1].record.config.own
     with pytest.raises(UsageError, match="no such Python file"):
         run_method_file(tmp_path / "other.py")

@@ -12,7 +12,7 @@ from labelsieve.config.schema import Config, override
 from labelsieve.issues.table import read_issues
 from labelsieve.methods.parts import patches
 from labelsieve.methods.parts.heads import folds_of, label_share
-from labelsieve.runs.rows import rows_for
+from labelsieve.runs.rows import Watch, rows_for
 from labelsieve.train import held
 from labelsieve.train.held import held_for, out_of_fold
 from labelsieve.train.loop import each_epoch
@@ -54,8 +54,10 @@ def test_few_pictures_are_judged_by_others_than_the_networks(source: str) -> Non
 
 
 def test_the_list_is_theirs_and_a_resumed_run_has_the_same(source: str, tmp_path: Path) -> None:
-    for _ in each_epoch(start(tmp_path / "whole", told(source))):
+    heard: list[tuple[str, int, int]] = []
+    for _ in each_epoch(start(tmp_path / "whole", told(source), Watch(lambda *said: heard.append(said)))):
         pass
+    assert heard == [("judging", done, 10) for done in range(1, 11)]
     run = start(tmp_path / "stopped", told(source))
     for _ in each_epoch(run, stop=lambda: run.epoch >= 1):
         pass

@@ -21,7 +21,7 @@ from labelsieve.data.sources import OWN, source_at, whole_path, whole_spec
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.methods import MIXTURES, PROTOTYPES
 from labelsieve.methods.parts.cleaners import check_cleaner
-from labelsieve.methods.registry import method_named
+from labelsieve.methods.registry import METHODS, method_named
 from labelsieve.nets import NETWORKS, VECTOR_NETWORKS
 
 # Settings of training that cross-entropy alone has no use for.
@@ -44,14 +44,15 @@ def cleaner_of(method: str) -> str:
 
 
 def validate(config: Config, recorded: bool = False) -> None:
-    """A `UsageError` that names the first setting out of its range. What is `recorded` may name another's own cleaner."""
+    """A `UsageError` naming the first setting out of its range. What is `recorded` may name somebody's own method or cleaner."""
     if config.version != VERSION:
         raise UsageError(f'setting "version" is {config.version}; it names the form of the file, and must stay {VERSION}')
-    method_named(config.method)
     if not recorded:
+        method_named(config.method)
         check_cleaner(config.cleaner)
     check_ranges(config)
-    settings_for(config)  # its own section, with its own ranges
+    if config.method in METHODS:
+        settings_for(config)  # its own section, with its own ranges
     if config.pretrained == "zoo" and not config.network.startswith("timm:"):
         raise UsageError("--pretrained zoo goes with --network timm:NAME; for other networks give a file of weights")
     if config.features.use == "frozen" and not config.features.backbone:

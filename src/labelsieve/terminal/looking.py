@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 EVERY = 10.0  # seconds between two plain lines
 WORDS = {"looking": "looking at pictures", "decoding": "decoding pictures", "embedding": "computing features"}
+WORDS["judging"] = "judging labels: epochs of networks that have not seen them"
 
 
 class Looking:

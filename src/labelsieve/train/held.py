@@ -12,6 +12,7 @@ from torch import Tensor
 
 from labelsieve.config.fitting import may_be_judged_by_heads
 from labelsieve.config.schema import Config, override
+from labelsieve.data.pictures.decoding import Progress
 from labelsieve.engine.device import choose_device
 from labelsieve.methods.epochs import learn
 from labelsieve.methods.parts.heads import HEADS, HeldOut, folds_of, held_out
@@ -25,8 +26,8 @@ PLAIN = {"method": "ce", "cleaner": "gmm-agn"}
 FOLD = {"training.epochs": 15, "training.schedule": "cosine", "training.lr": 0.05, "training.lr_drop_factor": 1000.0}
 
 
-def held_for(config: Config, rows: Rows) -> HeldOut | None:
-    """By those who have not seen the labels; None where a run's own networks judge."""
+def held_for(config: Config, rows: Rows, progress: Progress | None = None) -> HeldOut | None:
+    """By those who have not seen the labels; None where a run's own networks judge. `progress` hears of their epochs."""
     if not heads_judge(config, rows.data.are_vectors):
         return None
     images, labels, classes = rows.data.images, rows.data.labels, len(rows.data.classes)
@@ -34,7 +35,7 @@ def held_for(config: Config, rows: Rows) -> HeldOut | None:
         return held_out((compact(images, alike) for alike in (False, True)), labels, classes, config.seed)
     vectors = patch_vectors(images, rows.collection.mirror, config.seed)
     heads = held_out([vectors], labels, classes, config.seed, OF_PATCHES)
-    return heads.beside(out_of_fold(config, rows, folds_of(labels, config.seed), FOLD))
+    return heads.beside(out_of_fold(config, rows, folds_of(labels, config.seed), FOLD, progress))
 
 
 def heads_judge(config: Config, vectors: bool) -> bool:
@@ -44,18 +45,21 @@ def heads_judge(config: Config, vectors: bool) -> bool:
     return config.cleaning.judge == "heads" or (vectors and config.cleaning.judge == "auto")
 
 
-def out_of_fold(config: Config, rows: Rows, fold: Tensor, settings: dict[str, Any]) -> Tensor:
+def out_of_fold(config: Config, rows: Rows, fold: Tensor, settings: dict[str, Any], progress: Progress | None = None) -> Tensor:
     """Softmax (N, K) of every row by a network that has not seen its `fold` (N,): plain cross-entropy on weak views."""
     config = override(config, PLAIN | settings)
     device, data = choose_device(config.device), rows.data
     views, make = views_of(rows.collection, config.views), partial(make_for, config, rows.collection, device)
     probs = torch.zeros(len(data), len(data.classes))
-    for number in range(int(fold.max()) + 1):
+    folds = int(fold.max()) + 1
+    for number in range(folds):
         taken, held = (torch.nonzero(each).flatten() for each in (fold != number, fold == number))
         part = data.rows(taken)
         engine, method = engine_for(config, part, views, device), method_for(config, part, only(make(), number), device)
         engine.adopt(method)
-        for _ in learn(method, engine, stop=method.training.epochs):
-            pass
+        epochs = method.training.epochs
+        for epoch in learn(method, engine, stop=epochs):
+            if progress is not None:
+                progress("judging", number * epochs + epoch.index + 1, folds * epochs)
         probs[held] = engine.predict(method.nets[0], engine.place(data.images[held])).logits.softmax(1).cpu()
     return probs

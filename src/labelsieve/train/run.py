@@ -28,7 +28,7 @@ from labelsieve.results.outcome import Outcome, ScoreHistory, model_facts, model
 from labelsieve.runs import checkpoint
 from labelsieve.runs.findings import Findings, Record, read_findings
 from labelsieve.runs.folder import RunFolder, counts
-from labelsieve.runs.rows import Rows
+from labelsieve.runs.rows import Rows, Watch
 from labelsieve.train.build import Parts, parts_for
 from labelsieve.train.decide import NoiseDecision, settle_method
 from labelsieve.train.held import held_for
@@ -220,9 +220,11 @@ def values(rows: Rows) -> list[float]:
     return [fmean(rows.collection.mean), fmean(rows.collection.std)]
 
 
-def new_run(folder: RunFolder | None, config: Config, rows: Rows, choices: tuple[str, ...] = ()) -> Run:
+def new_run(
+    folder: RunFolder | None, config: Config, rows: Rows, choices: tuple[str, ...] = (), watch: Watch | None = None
+) -> Run:
     history = ScoreHistory(len(rows.data), config.output.history_mib)
-    parts = replace(parts_for(config, rows), ask=partial(held_for, config, rows))
+    parts = replace(parts_for(config, rows), ask=partial(held_for, config, rows, None if watch is None else watch.progress))
     return Run(folder, config, rows, parts, history, [], [], choices=choices)
 
 

@@ -27,6 +27,7 @@ from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.table import read_issues
 from labelsieve.methods.parts.sgd import restore
+from labelsieve.methods.registry import method_named
 from labelsieve.nets.zoo import PREFIX
 from labelsieve.results.card import write_card
 from labelsieve.results.outcome import write_parquet
@@ -68,7 +69,7 @@ def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows
         )
     _check_values(config, rows, saved.facts.get("values"))
     validate_for(config, rows.data)
-    run = new_run(folder, config, rows)
+    run = new_run(folder, config, rows, watch=watch)
     try:
         _restore(run, saved)
     except ToolError as error:
@@ -231,6 +232,7 @@ def resume(
     """
     folder = RunFolder.open(Path(path))
     config = folder.read_config()
+    method_named(config.method)
     if source is not None:
         config = moved_to(config, source)
     if rows is None:
@@ -315,7 +317,7 @@ def _started(folder: RunFolder | None, config: Config, watch: Watch | None, rows
         config = config if folder is None else with_backbone(folder, config, say)
         rows = rows_for(config) if watch is None else rows_for(config, watch)
     whole, choices = settled(config, rows)
-    run = new_run(folder, whole, rows, choices)
+    run = new_run(folder, whole, rows, choices, watch)
     if whole.pretrained is not None:
         tensors = _pretrained_tensors(whole, say)
         eyes = [eye for net in run.parts.method.nets for eye in net.eyes()]
