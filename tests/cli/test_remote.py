@@ -15,6 +15,8 @@ import pytest
 from backbones.photos import folder
 from cli.conftest import Shell
 from labelsieve.data import remote
+from labelsieve.data.pictures.manifest import read_manifest
+from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.remote import LIST, address_in, is_inside, local_copy
 from labelsieve.errors import ToolError, UsageError
 
@@ -163,6 +165,56 @@ def test_whole_addresses_in_a_table_are_paths_from_it(door: Door, bucket: str, t
     copied = local_copy(f"{bucket}/full.csv", cache=tmp_path / "cache")
     assert copied.missing == {} and len(pictures(copied.path.parent)) == 20
     assert copied.path.read_text().splitlines()[1] == "cat/000.png,cat"
+
+
+def table_of_another_bucket(bucket: str, kind: str, more: tuple[str, ...] = ()) -> str:
+    """A table in a bucket of its own; its pictures lie in `bucket`."""
+    store = s3fs.S3FileSystem()
+    files = [f"s3://{name}" for name in store.glob(f"{bucket}/*/*.png")]
+    rows = {"path": [*files, *more], "label": [*(file.split("/")[-2] for file in files), *("cat" for _ in more)]}
+    home = f"tables-{os.urandom(4).hex()}"
+    store.mkdir(home)
+    with store.open(f"{home}/table.{kind}", "wb") as file:
+        if kind == "parquet":
+            pytest.importorskip("pyarrow.parquet").write_table(pytest.importorskip("pyarrow").table(rows), file)
+        else:
+            file.write("".join(f"{path},{label}\n" for path, label in [("path", "label"), *zip(*rows.values())]).encode())
+    return f"s3://{home}/table.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_pictures_in_another_bucket_than_their_table(door: Door, bucket: str, kind: str, tmp_path: Path) -> None:
+    table = table_of_another_bucket(bucket, kind)
+    door.faults = {"cat/000.png": ["500", "cut"], "dog/001.png": ["slow"], "dog/002.png": ["forbidden"]}
+    copied = local_copy(table, cache=tmp_path / "cache")
+    refused = f"{bucket}/dog/002.png"
+    assert list(copied.missing) == [refused] and copied.files == 20 and len(pictures(copied.path.parent)) == 19
+    home = f"{bucket.removesuffix('set')}"
+    assert copied.words(table)[1] == f"the table names pictures in other places: {home}"
+    listing = read_manifest(copied.path, PictureOptions())
+    examined, gone = listing.origin.examined()
+    assert len(listing) == 20 and list(gone.values()) == ["it is a web address that was not copied"]
+    door.faults = {}
+    door.asked.clear()
+    assert local_copy(table, cache=tmp_path / "cache").missing == {}
+    assert {path.rpartition("/set/")[2] for path in door.asked if path.endswith(".png")} == {"dog/002.png"}
+
+
+def test_a_table_leads_nowhere_but_to_stores(door: Door, bucket: str, tmp_path: Path) -> None:
+    """A stranger's table must not open just anything, nor put a file elsewhere than into the copy."""
+    odd = ("local:///etc/hostname", f"{bucket}/../../up.png", "zip://a.png::https://h/b.zip", "http://127.0.0.1:1/a.png")
+    copied = local_copy(table_of_another_bucket(bucket, "csv", odd), cache=tmp_path / "cache")
+    assert set(copied.missing) == set(odd) and copied.files == 21
+    assert copied.missing[odd[0]] == "local:// is not followed from inside a table"
+    assert copied.missing[odd[1]] == "a file here cannot have such a name"
+
+
+def test_a_bucket_that_may_not_be_read_is_one_sentence(door: Door, bucket: str, tmp_path: Path) -> None:
+    table = table_of_another_bucket(bucket, "csv")
+    door.faults = {".png": ["forbidden"]}
+    for address in (table, f"{bucket}/table.csv"):
+        with pytest.raises(ToolError, match=r"none of its 20 files could be copied \(.*AccessDenied.*\); check their addresses, your cred"):
+            local_copy(address, cache=tmp_path / "cache")
 
 
 def test_a_run_trains_on_a_bucket_and_resumes_without_it(door: Door, bucket: str, shell: Shell, tmp_path: Path) -> None:

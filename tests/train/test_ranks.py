@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from labelsieve.engine.dist import Ranks
 from labelsieve.errors import ToolError, UsageError
+from labelsieve.train.loop import PASSED_ON, Stopper
 from labelsieve.train.ranks import STORES, Meeting
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -125,6 +127,56 @@ def test_a_run_goes_on_with_any_number_of_processes(alone: Path, tmp_path: Path)
     assert epochs_in(tmp_path / "run") == 2
     done("resume", "run", "--device", "cpu", folder=tmp_path, by=torchrun(2))
     check_same_list(alone, tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heard_by", [[0], [1], [0, 1, -1]])
+def test_all_stop_where_one_is_asked_to(alone: Path, heard_by: list[int], tmp_path: Path) -> None:
+    """A scheduler may ask one process, or all of them and torchrun (-1), which passes it on: that is one signal."""
+    both = started(labelsieve(*DIGITS, "--epochs", "5", "--out", "run", "--gpus", "2"), tmp_path)
+    until(both, lambda: epochs_in(tmp_path / "run") >= 1)
+    family = [*sorted(processes_of(both.pid)), both.pid]
+    for which in heard_by:
+        os.kill(family[which], signal.SIGTERM)
+    ends, out, err = ended(both)
+    assert ends == 128 + signal.SIGTERM and not err and out.count("stopped after epoch") == 1 and "resume with:" in out, (ends, out, err)
+    assert 1 <= epochs_in(tmp_path / "run") < 5
+    done("resume", "run", folder=tmp_path)
+    check_same_list(alone, tmp_path / "run")
+
+
+class Other(Ranks):
+    """This process and another one, which wants to stop for the reason `wants`."""
+
+    def __init__(self, wants: int) -> None:
+        super().__init__(0, 2)
+        self.wants = wants
+
+    def most(self, number: int) -> int:
+        return max(number, self.wants)
+
+
+@pytest.mark.parametrize(("wants", "stops", "code"), [(0, False, 0), (1, True, 0), (128 + signal.SIGTERM, True, 143)])
+def test_a_rank_stops_as_another_does_and_ends_with_its_code(wants: int, stops: bool, code: int) -> None:
+    stopper = Stopper(ranks=Other(wants))
+    assert stopper() is stops and stopper.exit_code == code
+
+
+def test_a_signal_that_torchrun_passes_on_is_not_a_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopper, said, now = Stopper(ranks=Other(0)), list[str](), [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with stopper.listening(said.append):
+            signal.raise_signal(signal.SIGINT)
+            now[0] += PASSED_ON - 1
+            signal.raise_signal(signal.SIGINT)
+            assert stopper.exit_code == 130 and len(said) == 1
+            now[0] += 2
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.slow

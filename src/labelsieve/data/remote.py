@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from labelsieve.data.pictures.cache import cache_errors, default_cache_dir, locked
 from labelsieve.data.pictures.options import PictureOptions
-from labelsieve.data.pictures.paths import is_web_address
+from labelsieve.data.pictures.paths import copy_of, is_web_address
 from labelsieve.data.pictures.tables import SUFFIXES, columns_for, open_table, read_cells
 from labelsieve.errors import ToolError, UsageError
 
@@ -32,19 +32,23 @@ PATIENCE: Mapping[str, Mapping[str, Any]] = {  # what a store is told: we try ag
 }
 SHOWN = 3
 LIST = "not-copied.txt"
+FOLLOWED = ("s3", "gs", "gcs", "hf", "az", "abfs", "abfss", "https")  # where a table may send us, besides places of its own kind
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Copied:
-    """Where the copy is, how many files it has, and which could not be copied, and why."""
+    """Where the copy is, how many files it has, which could not be copied, and why, and from where else it was asked for some."""
 
     path: Path
     files: int
     missing: Mapping[str, str]
+    others: tuple[str, ...] = ()
 
     def words(self, address: str) -> tuple[str, ...]:
         told = [f"{address}: {self.files:,} files are in {self.path if self.path.is_dir() else self.path.parent}"]
+        if self.others:
+            told.append(f"the table names pictures in other places: {', '.join(self.others[:SHOWN])}")
         if self.missing:
             first = "; ".join(f"{name}: {why}" for name, why in list(self.missing.items())[:SHOWN])
             told.append(f"{len(self.missing):,} files could not be copied, all of them listed in {LIST} there: {first}")
@@ -73,6 +77,16 @@ def local_copy(
             if copied.missing:
                 (top / LIST).write_text("".join(f"{name}\t{why}\n" for name, why in copied.missing.items()), encoding="utf-8")
         return copied
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A file in a store: what it is called to the user, where it lies there, and how large it is, if that is known."""
+
+    shown: str
+    store: "Store"
+    path: str
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -140,10 +154,45 @@ def _of_table(store: Store, address: str, top: Path, options: PictureOptions, pr
     if table.suffix.lower() == ".parquet" and not _has_paths(found, options, table):
         return Copied(table, 1, {})  # the pictures are in it
     cells = read_cells(found, columns_for(found.columns, options, table, ("image",)))["image"]
-    paths = (cell.strip().replace("\\", "/") for cell in cells if isinstance(cell, str) and not is_web_address(cell))
-    names = dict.fromkeys(normpath(path) for path in paths if path)
-    missing = _copied(store, home, names, top, progress)
-    return Copied(table, 1 + len(names) - len(missing), missing)
+    wanted: dict[str, Wanted] = {}
+    missing: dict[str, str] = {}
+    others: dict[str, Store | str] = {}
+    for path in dict.fromkeys(cell.strip().replace("\\", "/") for cell in cells if isinstance(cell, str)):
+        if path and not is_web_address(path):
+            name = normpath(path)
+            wanted[name] = Wanted(name, store, f"{home}/{name}")
+        elif path:
+            place = path[: (path.find("/", path.index("://") + 3) + 1) or None]  # s3://bucket/
+            if place not in others:
+                others[place] = _other(place, address)
+            there = others[place]
+            if isinstance(there, str):
+                missing[path] = there
+            else:
+                wanted[copy_of(path)] = Wanted(path, there, there.files._strip_protocol(path))
+    failed = _copied(wanted, top, progress)
+    return _unless_none(Copied(table, 1 + len(wanted) - len(failed), missing | failed, tuple(others)), 1, address)
+
+
+def _other(place: str, table: str) -> "Store | str":
+    """Another place than the table's own, or why it is not asked: a stranger's table must not make us open just anything."""
+    scheme = place.partition("://")[0].lower()
+    if "::" in place or scheme not in (*FOLLOWED, table.partition("://")[0].lower()):
+        return f"{scheme}:// is not followed from inside a table"
+    try:
+        return Store.of(place)
+    except UsageError as error:
+        return str(error)
+
+
+def _unless_none(copied: Copied, least: int, address: str) -> Copied:
+    """A `ToolError` where files are missing, and no more are there than `least`."""
+    if copied.missing and copied.files <= least:
+        raise ToolError(
+            f"{address}: none of its {len(copied.missing):,} files could be copied ({next(iter(copied.missing.values()))}); check "
+            f"their addresses, your credentials, and who may read them"
+        )
+    return copied
 
 
 def _has_paths(table: Any, options: PictureOptions, place: Path) -> bool:
@@ -164,8 +213,9 @@ def _of_folder(store: Store, address: str, top: Path, progress: Progress | None)
     sizes = {name: size for name, size in sizes.items() if not any(part.startswith(".") for part in name.split("/"))}
     if not sizes:
         raise ToolError(f"{address}: there is nothing there; check the address, and that you may list it")
-    missing = _copied(store, home, sizes, top, progress)
-    return Copied(top, len(sizes) - len(missing), missing)
+    wanted = {name: Wanted(name, store, f"{home}/{name}", size) for name, size in sizes.items()}
+    missing = _copied(wanted, top, progress)
+    return _unless_none(Copied(top, len(sizes) - len(missing), missing), 0, address)
 
 
 def _tried(work: Callable[[], Any]) -> Any:
@@ -196,45 +246,40 @@ def _first_look(address: str) -> Iterator[None]:
         raise ToolError(f"{address}: it cannot be reached ({why_not(error)}); try again later") from None
 
 
-def _copied(store: Store, home: str, sizes: Mapping[str, int | None], top: Path, progress: Progress | None) -> dict[str, str]:
-    """Copy the files that are not there yet; {name: why not} of those that cannot be."""
+def _copied(wanted: Mapping[str, Wanted], top: Path, progress: Progress | None) -> dict[str, str]:
+    """Copy the files that are not there yet; {what each is called: why not} of those that cannot be."""
     missing: dict[str, str] = {}
     done = 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running: dict[Future[None], str] = {}
         try:
-            for name in _wanted(sizes, top, missing):
-                if isinstance(name, int):
-                    done += name
+            for name, file in wanted.items():
+                if not is_inside(name):
+                    missing[file.shown] = "a file here cannot have such a name"
+                if file.shown in missing or _is_there(top / name, file.size):
+                    done += 1
                     continue
-                running[pool.submit(store.get, f"{home}/{name}", top / name, sizes[name])] = name
+                running[pool.submit(file.store.get, file.path, top / name, file.size)] = file.shown
                 if len(running) >= AHEAD:
                     done += _settled(running, missing)
                     if progress is not None:
-                        progress("copying files", done, len(sizes))
+                        progress("copying files", done, len(wanted))
             while running:
                 done += _settled(running, missing)
                 if progress is not None:
-                    progress("copying files", done, len(sizes))
+                    progress("copying files", done, len(wanted))
         finally:
             for future in running:
                 future.cancel()
-    return {name: missing[name] for name in sizes if name in missing}
+    return {file.shown: missing[file.shown] for file in wanted.values() if file.shown in missing}
 
 
-def _wanted(sizes: Mapping[str, int | None], top: Path, missing: dict[str, str]) -> Iterator[str | int]:
-    """Names to copy; 1 for each that is there already, or that would leave the copy."""
-    for name, size in sizes.items():
-        if not is_inside(name):
-            missing[name] = "its name leads out of the folder"
-            yield 1
-            continue
-        with suppress(OSError):
-            there = os.stat(top / name).st_size  # noqa: PTH116 - a million of them
-            if size is None or size == there:
-                yield 1
-                continue
-        yield name
+def _is_there(place: Path, size: int | None) -> bool:
+    try:
+        there = os.stat(place).st_size  # noqa: PTH116 - a million of them
+    except OSError:
+        return False
+    return size is None or size == there
 
 
 def is_inside(name: str) -> bool:

@@ -166,7 +166,7 @@ def show_training(run: Run, limit: float | None, began: float | None = None) -> 
         f"{method_words(run.config)} on {run.config.data.source}: {count}, "
         f"{len(run.rows.data.classes)} classes{made_wrong(run.rows)}, {where}, {run.parts.engine.device}"
     )
-    stopper = Stopper(limit, began)
+    stopper = Stopper(limit, began, run.parts.engine.ranks)
     again = f"labelsieve resume {shlex.quote(str(path))}"
     with interruptible(f"stopped at once; resume from the last checkpoint with:\n  {again}"):
         done = show_epochs(run, stopper)
@@ -184,11 +184,13 @@ def show_training(run: Run, limit: float | None, began: float | None = None) -> 
 
 
 def train_along(run: Run) -> None:
-    """Train as another process does that says how it goes; a signal here stops them all."""
-    stopper = Stopper()
+    """Train as another process does that says how it goes, and end as it does; a signal here stops them all."""
+    stopper = Stopper(ranks=run.parts.engine.ranks)
     with stopper.listening(lambda words: None):
         for _ in each_epoch(run, stopper):
             pass
+    if not run.done:
+        raise typer.Exit(stopper.exit_code)
 
 
 def _say_findings(run: Run) -> None:

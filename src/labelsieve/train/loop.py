@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from labelsieve.config.method_settings import divides
+from labelsieve.engine.dist import ALONE, Ranks
 from labelsieve.errors import ToolError
 from labelsieve.methods.contract import Method
 from labelsieve.methods.epochs import FINAL, WARM_UP, Diverged, Epoch, learn, verdict_now
@@ -30,6 +31,8 @@ from labelsieve.runs import checkpoint
 from labelsieve.runs.findings import findings
 from labelsieve.train.decide import decide, left_open, seen_after_warm_up, with_decision
 from labelsieve.train.run import Measure, Run, better, keep_answers, keep_estimate, keep_model, save, settle, tested
+
+PASSED_ON = 10.0  # seconds within which torchrun passes on what each rank may have heard itself
 
 
 def compile_seconds() -> float:
@@ -55,21 +58,26 @@ class Pace:
 class Stopper:
     """Says when to stop after the current epoch: one more like the last would overrun the time limit, or a signal came.
 
-    What the last epoch spent on compilation is not spent again, so it does not count.
+    What the last epoch spent on compilation is not spent again, so it does not count. Of several ranks all stop where one should,
+    and end with the same exit code.
     """
 
-    def __init__(self, limit: float | None = None, began: float | None = None) -> None:
+    def __init__(self, limit: float | None = None, began: float | None = None, ranks: Ranks = ALONE) -> None:
         """`began` is when the limit's clock started (`time.monotonic`), if before now: opening data may take minutes."""
-        self.limit = limit
+        self.limit, self.ranks = limit, ranks
         self.last = time.monotonic()
         self.began = self.last if began is None else began
         self.signal: int | None = None
+        self.heard = 0.0
         self.pace = Pace()
 
     def __call__(self) -> bool:
         now = time.monotonic()
         epoch, self.last = self.pace.without_compilation(now - self.last), now
-        return self.signal is not None or (self.limit is not None and now - self.began + epoch > self.limit)
+        over = self.limit is not None and now - self.began + epoch > self.limit
+        why = self.ranks.most(self.exit_code or int(over))
+        self.signal = why - 128 if why > 128 else self.signal
+        return bool(why)
 
     @property
     def exit_code(self) -> int:
@@ -80,7 +88,8 @@ class Stopper:
     def listening(self, say: Callable[[str], None]) -> Iterator[None]:
         """The first Ctrl-C or SIGTERM (schedulers, `kill`) asks for a stop after this epoch, the second stops at once.
 
-        `say` is told of the first.
+        `say` is told of the first. A scheduler may signal every process, and torchrun passes on to ranks what it hears itself:
+        that is one signal.
         """
 
         def restore() -> None:
@@ -88,10 +97,15 @@ class Stopper:
                 signal.signal(number, handler)
 
         def heard(signum: int, frame: FrameType | None) -> None:
-            self.signal = signum
-            restore()
-            again = "press Ctrl-C" if signum == signal.SIGINT else "send the signal"
-            say(f"stopping after this epoch; {again} again to stop at once")
+            if not self.ranks.meets:
+                restore()
+            if self.signal is None:
+                self.signal, self.heard = signum, time.monotonic()
+                again = "press Ctrl-C" if signum == signal.SIGINT else "send the signal"
+                say(f"stopping after this epoch; {again} again to stop at once")
+            elif time.monotonic() - self.heard > PASSED_ON:
+                restore()
+                signal.raise_signal(signum)
 
         before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -141,7 +155,7 @@ def each_epoch(
             seconds, began = clock() - began, clock()
             again = pace.without_compilation(seconds)
             _move_on(run, epoch, record, seconds)
-            stopping = not run.done and bool(run.parts.engine.ranks.most(stop()))
+            stopping = not run.done and stop()
             _write(run, epoch, stopping or run.done)
             # Last of all: a checkpoint promises that everything up to it is in place, so a killed run redoes the rest.
             if stopping or run.done or clock() - saved_at >= run.config.output.checkpoint_seconds:

@@ -172,7 +172,7 @@ class Meeting:
                     dead,
                 )
             if self.asked > 3:
-                self._end(-1, "ended by a signal; `labelsieve resume` goes on from the last checkpoint", 128 + signal.SIGTERM)
+                self._tell(-1, "ended by a signal; `labelsieve resume` goes on from the last checkpoint", 128 + signal.SIGTERM)
             if os.getppid() != parent:
                 self._end(-1, "stopped at once; `labelsieve resume` goes on from the last checkpoint", 130)
             self.asked += bool(self.asked)
@@ -231,12 +231,16 @@ class Meeting:
             self._failed(f"{type(error).__name__}: {error}", 1)
             raise
 
+    def _tell(self, rank: int, words: str, code: int) -> None:
+        """Why all end; the first that tells is heard."""
+        self.watched.compare_set("failed", "", json.dumps({"rank": rank, "words": words, "code": code}))
+
     def _failed(self, words: str, code: int) -> None:
         """Let the others know. Rank 0 goes on to say it itself; another one waits until that was done, and ends."""
         if self.rank == 0:
             self.told.set()
         with suppress(RuntimeError):
-            self.table.compare_set("failed", "", json.dumps({"rank": self.rank, "words": words, "code": code}))
+            self._tell(self.rank, words, code)
             if self.rank == 0:
                 self.table.set("said", "")
                 self._leave_last()
@@ -252,13 +256,14 @@ class Meeting:
             self.over.wait(2 * TICK)
 
     def part(self) -> None:
-        """All are done: nobody is missed any more."""
-        self.watched.set(self._at("alive"), "done")
+        """Wait until all are done, for torchrun ends those who live as soon as one has ended otherwise; then nobody is missed."""
         with suppress(RuntimeError):
             self.table.set(self._at("done"), "")
-            if self.keeps_table:
-                self.table.wait([self._at("done", rank) for rank in range(self.count)], HOLDS)
+            self.table.wait([self._at("done", rank) for rank in range(self.count)], PATIENT)
         self.over.set()
+        self.watch.join()
+        with suppress(RuntimeError):
+            self.watched.set(self._at("alive"), "done")
 
 
 @contextmanager

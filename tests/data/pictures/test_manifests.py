@@ -240,7 +240,7 @@ def test_what_is_not_there_is_said_by_its_kind(folder: Path) -> None:
     rows = [*ROWS, *({"path": path, "label": "dog"} for path in paths)]
     reasons = [row.reason for row in opened(write(folder / "t.csv", rows)).left_out]
     assert reasons[0] == "it is a link to a file that is not there" and reasons[1] == "the file is empty"
-    assert reasons[2] == "it is a web address, and nothing is downloaded"
+    assert reasons[2] == "it is a web address that was not copied"
 
 
 def test_missing_files_are_left_out_and_told(folder: Path) -> None:

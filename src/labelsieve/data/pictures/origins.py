@@ -175,7 +175,7 @@ class ArrowRows:
 def _absence(path: str, is_link: bool) -> str:
     """Why there is no file at `path`."""
     if "://" in path and is_web_address(path):
-        return "it is a web address, and nothing is downloaded"
+        return "it is a web address that was not copied"
     return "it is a link to a file that is not there" if is_link else NO_FILE
 
 

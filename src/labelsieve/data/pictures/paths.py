@@ -17,13 +17,20 @@ from labelsieve.errors import ToolError
 
 WEB = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 FILE = "file://"
+ELSEWHERE = "elsewhere"  # the folder of a copied table for pictures that the table names by whole addresses
 MOST = 20  # folders that are looked into
 FIRST = (".png", ".jpg", ".jpeg")  # endings that are tried first
 
 
 def is_web_address(path: str) -> bool:
-    """Whether it names something that would have to be downloaded, which is never done."""
+    """Whether it names something that would have to be downloaded, which is only done for data that lie elsewhere themselves."""
     return WEB.match(path) is not None and not path.lower().startswith(FILE)
+
+
+def copy_of(address: str) -> str:
+    """Where data/remote.py puts what lies at an address, from the table that names it."""
+    scheme, _, rest = address.strip().partition("://")
+    return f"{ELSEWHERE}/{scheme.lower()}/{rest}"
 
 
 def _local(path: str) -> str:
@@ -53,11 +60,14 @@ def _is_odd(value: Any) -> bool:
     if not isinstance(value, str) or not value:
         return False
     odd = "\\" in value or "%" in value or value[0].isspace() or value[-1].isspace() or not value.isascii()
-    return odd or value[:7].lower() == FILE
+    return odd or "://" in value
 
 
 def _mended(value: str, root: Path, said: dict[str, None]) -> str:
-    if is_web_address(value) or _is_there(root, value):
+    if is_web_address(value.strip()):
+        copy = copy_of(value)
+        return copy if _is_there(root, copy) else value
+    if _is_there(root, value):
         return value
     now, changes = value, []
     for words, way in WAYS:
