@@ -19,6 +19,7 @@ from labelsieve.data.pictures.manifest import read_manifest
 from labelsieve.data.pictures.options import PictureOptions
 from labelsieve.data.remote import LIST, address_in, is_inside, local_copy
 from labelsieve.errors import ToolError, UsageError
+from train.test_ranks import labelsieve, ranks, said_by
 
 s3fs = pytest.importorskip("s3fs", reason="the extra remote is not installed")
 moto = pytest.importorskip("moto.server", reason="moto is not installed")
@@ -200,6 +201,13 @@ def test_pictures_in_another_bucket_than_their_table(door: Door, bucket: str, ki
     assert {path.rpartition("/set/")[2] for path in door.asked if path.endswith(".png")} == {"dog/002.png"}
 
 
+def test_pictures_below_a_root_on_this_machine_are_not_asked_for(door: Door, bucket: str, shell: Shell, tmp_path: Path) -> None:
+    copied = local_copy(f"{bucket}/table.csv", PictureOptions(root=tmp_path / "data"), cache=tmp_path / "cache")
+    assert copied.files == 1 and not any(path.endswith(".png") for path in door.asked)
+    far = shell("inspect", f"{bucket}/table.csv", "--root", "s3://other/set")
+    assert far.code == 2 and far.err.count("\n") == 1 and "write whole addresses into it" in far.err
+
+
 def test_a_table_leads_nowhere_but_to_stores(door: Door, bucket: str, tmp_path: Path) -> None:
     """A stranger's table must not open just anything, nor put a file elsewhere than into the copy."""
     odd = ("local:///etc/hostname", f"{bucket}/../../up.png", "zip://a.png::https://h/b.zip", "http://127.0.0.1:1/a.png")
@@ -224,6 +232,15 @@ def test_a_run_trains_on_a_bucket_and_resumes_without_it(door: Door, bucket: str
     door.faults = {"": ["forbidden"]}
     assert shell("resume", tmp_path / "run").code == 0
     assert (tmp_path / "run" / "issues.csv").read_text().count("\n") == 21
+
+
+@pytest.mark.slow
+def test_two_ranks_say_once_that_a_bucket_may_not_be_read(door: Door, bucket: str, tmp_path: Path) -> None:
+    door.faults = {"": ["forbidden"]}
+    where = {name: os.environ[name] for name in os.environ if name.startswith(("AWS_", "XDG_"))}
+    command = labelsieve("train", f"{bucket}/table.csv", "--device", "cpu", "--out", "run")
+    said = said_by(ranks([command] * 2, [tmp_path] * 2, **where))
+    assert "you may not read it" in said and "check your credentials" in said
 
 
 def test_what_cannot_be_is_said_in_one_sentence(door: Door, bucket: str, tmp_path: Path) -> None:

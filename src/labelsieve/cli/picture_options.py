@@ -1,6 +1,7 @@
 """The options about data that several verbs share, made from the settings of pictures; `@reads_data` gives them to a verb."""
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -34,6 +35,7 @@ def _kind_of(name: str) -> Any:
     return Annotated[Path | None if name in PLACES else hint, typer.Option(help=f"{rule.meaning}.")]
 
 
+LOOKS_FAR = re.compile("[a-z0-9]{2,}:/")  # what a path is made of s3://
 PLACES = ("root", "cache_dir", "val", "second_test")
 OPTIONS: dict[str, Any] = {name: _kind_of(name) for name in ON_COMMAND_LINE} | {
     "no_mirror": Annotated[
@@ -65,8 +67,13 @@ class Said:
         return said
 
 
-def reads_data(*names: str, settings: Any = DataSettings) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a verb the named `OPTIONS` and `--set` in place of its keyword `said`, which receives what they say."""
+def reads_data(
+    *names: str, settings: Any = DataSettings, copies: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a verb the named `OPTIONS` and `--set` in place of its keyword `said`, which receives what they say.
+
+    With `copies` it gets its data on this machine, wherever they lie.
+    """
     kinds = {name: OPTIONS[name] for name in names} | {"settings": settings}
     defaults = {name: False if kind.__origin__ is bool else None for name, kind in kinds.items()}
     only = inspect.Parameter.KEYWORD_ONLY
@@ -78,7 +85,14 @@ def reads_data(*names: str, settings: Any = DataSettings) -> Callable[[Callable[
             mine = {name: values.pop(name, default) for name, default in defaults.items()}
             settings = mine.pop("settings") or []
             said = Said(dict(setting(name, value) for name, value in mine.items()), settings)
-            if "://" in str(values.get("data") or ""):
+            if mine.get("root") is not None and LOOKS_FAR.match(mine["root"].as_posix()):
+                from labelsieve.errors import UsageError
+
+                raise UsageError(
+                    f"--root {mine['root']}: it must be a folder on this machine; where pictures lie elsewhere, put the table there, "
+                    f"too, and write whole addresses into it"
+                )
+            if copies and "://" in str(values.get("data") or ""):
                 values["data"] = copied_here(str(values["data"]), said)
             verb(*arguments, said=said, **values)
 

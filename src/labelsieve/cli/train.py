@@ -98,7 +98,7 @@ MethodFile = Annotated[
 ]
 
 
-@reads_data(*OPTIONS, settings=Settings)
+@reads_data(*OPTIONS, settings=Settings, copies=False)
 def train(
     data: Annotated[
         str | None,
@@ -199,6 +199,7 @@ def train(
     from labelsieve.terminal.training import opened, show_training
 
     with among_others(None if dry_run else gpus, device) as met, looked_at_once():
+        data = None if data is None else copied_here(data, said)  # here, for what is wrong with it one rank says for all
         if method_file is not None:
             from labelsieve.methods.registry import run_method_file
 
@@ -310,8 +311,8 @@ def resume(
 
         run_method_file(method_file)
     seconds = parse_duration(time_limit) if time_limit else None
-    source = source_at(copied_here(data, Said({}, []))) if data else None
     with among_others(gpus, device) as met:
+        source = source_at(copied_here(data, Said({}, []))) if data else None
         with interruptible(TOO_EARLY), Looking().shown() as watch:
             resumed = run_together(
                 met,

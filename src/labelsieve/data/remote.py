@@ -140,7 +140,7 @@ def _of_table(store: Store, address: str, top: Path, options: PictureOptions, pr
     table = top / name
     with _first_look(address):
         store.get(store.path, table)  # each time, for it may have grown
-    if table.suffix.lower() in (".npz", ".npy"):
+    if table.suffix.lower() in (".npz", ".npy") or options.root is not None:  # pictures are where that says
         return Copied(table, 1, {})
     folder = address.rpartition("/")[0]
     if table.suffix.lower() != ".parquet":
