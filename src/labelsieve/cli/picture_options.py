@@ -89,8 +89,8 @@ def reads_data(
                 from labelsieve.errors import UsageError
 
                 raise UsageError(
-                    f"--root {mine['root']}: it must be a folder on this machine; where pictures lie elsewhere, put the table there, "
-                    f"too, and write whole addresses into it"
+                    f"--root {mine['root']}: it must be a folder on this machine; where pictures lie elsewhere, put the table "
+                    f"there, too, and write whole addresses into it"
                 )
             if copies and "://" in str(values.get("data") or ""):
                 values["data"] = copied_here(str(values["data"]), said)

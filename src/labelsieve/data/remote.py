@@ -189,8 +189,8 @@ def _unless_none(copied: Copied, least: int, address: str) -> Copied:
     """A `ToolError` where files are missing, and no more are there than `least`."""
     if copied.missing and copied.files <= least:
         raise ToolError(
-            f"{address}: none of its {len(copied.missing):,} files could be copied ({next(iter(copied.missing.values()))}); check "
-            f"their addresses, your credentials, and who may read them"
+            f"{address}: none of its {len(copied.missing):,} files could be copied ({next(iter(copied.missing.values()))}); "
+            f"check their addresses, your credentials, and who may read them"
         )
     return copied
 
