@@ -56,3 +56,11 @@ def test_a_class_that_nobody_gave_keeps_its_column() -> None:
 def test_what_cannot_be_used_is_named(change: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         find_label_issues(**({"pred_probs": PROBS, "labels": GIVEN} | change))
+
+
+def test_columns_in_another_order_than_the_sorted_names_are_told() -> None:
+    order = np.argsort(NAMES)[[1, 2, 0]]
+    with pytest.warns(UserWarning, match=r"column 2 goes with 'cat', not column 0.*classes="):
+        find_label_issues(pred_probs=PROBS[:, order], labels=NAMES[GIVEN])
+    found = find_label_issues(pred_probs=PROBS[:, order], labels=NAMES[GIVEN], classes=NAMES[order].tolist())
+    assert found.order.tolist() == find_label_issues(pred_probs=PROBS, labels=GIVEN).order.tolist()

@@ -97,17 +97,17 @@ def test_kinds_and_actions_are_among_the_named_ones() -> None:
         (FINE, 'Fits "cat" (score 0.95).'),
         (
             WRONG | {"excused": True},
-            'The networks say "dog" (0.90), but here they are wrong more often than labels are (score 0.02).',
+            'Rather "dog" (0.90), but such doubts are wrong more often than labels are here (score 0.02).',
         ),
         (FINE | {"excused": True}, 'Fits "cat" (score 0.95).'),
-        (WRONG, 'Looks like "dog" (0.90, both networks), not like "cat" (score 0.02).'),
-        (WRONG | {"agree": False}, "but the networks disagree."),
-        (WRONG | {"confidence": 0.5}, "but the networks are not sure."),
+        (WRONG, 'Looks like "dog" (0.90), not like "cat" (score 0.02).'),
+        (WRONG | {"agree": False}, "but opinions differ."),
+        (WRONG | {"confidence": 0.5}, "but that is not sure."),
         (WRONG | {"score": 0.4}, "but the score is not low enough to relabel it unseen."),
         (WRONG | {"second_confidence": 0.6}, 'Between "dog" (0.90) and "fox" (0.60); given is "cat" (score 0.02).'),
         (STRANGE | {"best": 0.1}, 'Looks like none of the classes; closest is "dog" (0.20).'),
-        (FINE | {"differs": True}, 'The networks say "dog" (0.90), but the score supports "cat" (0.95).'),
-        (FINE | {"doubted": True, "score": 0.3}, 'The networks say "cat" (0.90), but its score is low (0.30)'),
+        (FINE | {"differs": True}, 'Most like "dog" (0.90), but the score supports "cat" (0.95).'),
+        (FINE | {"doubted": True, "score": 0.3}, 'Most like "cat" (0.90), but its score is low (0.30)'),
     ],
 )
 def test_reasons_say_what_decided(row: dict[str, object], words: str) -> None:

@@ -84,7 +84,7 @@ def test_only_so_many_are_flagged_and_the_rest_is_kept() -> None:
     found = rank([*"abcdef"], ["no", "yes"], given, probs, scores, 0.5, most=0.34)
     assert found.is_issue.tolist() == [True, False, True, False, False, False]
     assert found.action.tolist() == ["relabel", "keep", "relabel", "keep", "keep", "keep"]
-    assert "here they are wrong more often" in found.reasons[1] and found.reasons[5].startswith("Fits")
+    assert "such doubts are wrong more often" in found.reasons[1] and found.reasons[5].startswith("Fits")
     none = rank([*"abcdef"], ["no", "yes"], given, probs, scores, 0.5, most=0.0)
     assert not none.is_issue.any() and set(none.action) == {"keep"}
 

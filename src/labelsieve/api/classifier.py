@@ -108,42 +108,61 @@ def unchanged_by_failure(estimator: BaseEstimator) -> Iterator[None]:
 
 
 class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):
-    """Two networks trained on noisy labels by CPC, for vectors (N, D) or pictures (N, H, W), (N, H, W, C), (N, C, H, W).
+    """Two networks trained on noisy labels, for vectors (N, D) or pictures (N, H, W), (N, H, W, C), (N, C, H, W).
 
-    Pictures are uint8, or floats from 0 to 1 or from 0 to 255; a list of Pillow's pictures, arrays or tensors of one size will
-    do. They vary and mix little where they have 16 px and more and the network is `small`; `settings` can say otherwise.
+    Pictures are uint8, or floats from 0 to 1 or from 0 to 255; a list of Pillow images, arrays or tensors of one size will do.
+    Those of 16 px or more are varied and mixed little while the network is `small`; `settings` can change that.
 
     Parameters
     ----------
-    method : `cpc`, `augdmix`, `dividemix` or `ce` (plain training).
-    cleaner : what judges labels: `cpc-awr`, `cpc-agn`, `contrastive`, `gmm-awr`, `gmm-agn`, or a name given to
-        `register_cleaner`. None is the method's own.
-    network : a name, a `torch.nn.Module` that gives logits, or a function (channels, classes) -> module; for vectors, channels
-        are dimensions. Two networks are trained: of a module, two copies, each with weights drawn anew by its layers'
-        `reset_parameters`; a function is called twice and may give weights that have learnt already. With a module or a
-        function, other programs know a run in `run_dir` only by its files. None chooses by the data.
-    backbone : a pretrained network of timm, such as `tf_efficientnet_lite0`. Then X are pictures of any size (paths, Pillow's
-        pictures or arrays), and two small heads learn from its features, which are kept in the cache folder.
-    weights : a file with the backbone's weights; None takes timm's own: those on this machine, else downloaded after that is
+    method : str
+        One of those that `labelsieve methods` lists; `ce` is plain training.
+    cleaner : str or None
+        What judges labels: `cpc-awr`, `cpc-agn`, `contrastive`, `gmm-awr`, `gmm-agn`, or a name given to `register_cleaner`.
+        None is the method's own.
+    network : str, torch.nn.Module, callable or None
+        A name, a module that gives logits, or a function (channels, classes) -> module; for vectors, channels are dimensions.
+        Two networks are trained: of a module, two copies, each with new weights from its layers' `reset_parameters`; a function
+        is called twice and may return pretrained weights. With a module or a function, other programs know a run in `run_dir`
+        only by its files. None chooses by the data.
+    backbone : str or None
+        A pretrained network of timm, such as `tf_efficientnet_lite0`. Then X are pictures of any size (paths, Pillow images or
+        arrays), and two small heads learn from its features, which are kept in the cache folder.
+    weights : path or None
+        A file with the backbone's weights. None takes timm's own: those on this machine, else they are downloaded after that is
         printed.
-    epochs, warmup, batch_size, lr : None chooses by the data (a batch shrinks with few samples).
-    mirror : may a picture be mirrored and stay the same thing?
-    settings : any other setting of a run by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}. Those that
-        the cleaner does not read are told by a warning, or are an error, as on the command line.
-    device : `cpu`, `cuda`, `cuda:1`, or `auto` for the first GPU where there is one.
-    run_dir : a folder to make for the run, as the command line would leave it (the training data are not copied into it); where
-        the same fit was interrupted in it, it goes on. None writes nothing.
-    random_state : an int repeats a fit on a CPU.
-    verbose : print a line an epoch.
+    epochs, warmup, batch_size, lr : int, float or None
+        None chooses by the data (batches shrink with few samples).
+    mirror : bool
+        May a picture be mirrored and stay the same thing?
+    settings : dict or None
+        Any other setting by its dotted key, such as {"training.beta": 4, "views.policy": "auto"}. One that the cleaner does not
+        read is a warning or an error, as on the command line.
+    device : str or torch.device
+        `cpu`, `cuda`, `cuda:1`, or `auto` for the first GPU if there is one.
+    run_dir : path or None
+        A folder to write the run to, as the command line would (without the training data). If the same fit was interrupted
+        there, it goes on. None writes nothing.
+    random_state : int, RandomState or None
+        An int makes a fit on a CPU repeatable.
+    verbose : bool
+        Print one line per epoch.
 
     Attributes
     ----------
-    classes_, n_features_in_ : as everywhere in scikit-learn; `predict_proba` has its columns in the order of `classes_`.
-    label_issues_ : a pandas data frame with a row for every sample, in their order: id, given_label, suggested_label,
-        label_score (low = suspicious), is_label_issue, rank; a numpy structured array where pandas is not installed.
-    clean_probability_ : (N,), its column label_score.
-    issues_ : the same and more, as an `IssueTable`.
-    cautions_ : sentences that say when not to trust them, gravest first; empty where all is well.
+    classes_ : array (K,)
+        The classes; `predict_proba` has its columns in their order.
+    n_features_in_, feature_names_in_ : int, array
+        As everywhere in scikit-learn, for vectors.
+    label_issues_ : DataFrame
+        One row per sample, in their order: id, given_label, suggested_label, label_score (low = suspicious), is_label_issue,
+        rank. A structured numpy array if pandas is not installed.
+    clean_probability_ : array (N,)
+        Its column label_score.
+    issues_ : IssueTable
+        The same and more.
+    cautions_ : tuple of str
+        When not to trust the result, gravest first; empty if all is well.
 
     Examples
     --------

@@ -61,6 +61,9 @@ def found_by_probabilities(
     values = checked_shares(probs, len(codes), kinds)
     named = identities(ids, len(codes), probs, labels)
     issues, wrong = issues_by_probabilities(values, codes, list(map(str, named.tolist())), list(map(str, kinds.tolist())))
+    known = Share(wrong.share, wrong.low, wrong.high)
+    if not known.known:
+        _warn_of_columns(values, codes, kinds)
     counts = dict(zip(issues.classes, np.bincount(codes, minlength=len(kinds)).tolist()))
     unknown = np.full(len(codes), np.nan, np.float32)
     return IssueTable(
@@ -74,9 +77,23 @@ def found_by_probabilities(
         clean_by_loss=unknown,
         clean_by_prototype=unknown,
         classes=kinds,
-        wrong_share=Share(wrong.share, wrong.low, wrong.high),
-        cautions=table_cautions(Share(wrong.share, wrong.low, wrong.high), counts),
+        wrong_share=known,
+        cautions=table_cautions(known, counts),
     )
+
+
+def _warn_of_columns(values: NDArray[Any], codes: NDArray[np.int64], kinds: NDArray[Any]) -> None:
+    """Where most labels of each class go with one column, and that is another class's, the columns have another order."""
+    found = np.zeros((len(kinds), len(kinds)), np.int64)
+    np.add.at(found, (codes, values.argmax(1)), 1)
+    column = found.argmax(1)
+    if 2 * found.max(1).sum() > len(codes) and len(set(column.tolist())) == len(kinds):
+        own = next(number for number, other in enumerate(column) if number != other)
+        warnings.warn(
+            f"pred_probs: column {column[own]} goes with {kinds[own].item()!r}, not column {own}, as the sorted labels would have it; "
+            f"name the columns in their order with classes=[...]",
+            stacklevel=4,
+        )
 
 
 def checked_shares(probs: Any, rows: int, kinds: NDArray[Any]) -> NDArray[Any]:
@@ -87,7 +104,7 @@ def checked_shares(probs: Any, rows: int, kinds: NDArray[Any]) -> NDArray[Any]:
     if hasattr(probs, "columns") and set(probs.columns) == set(kinds.tolist()) and len(probs.columns) == len(kinds):
         probs = probs[kinds.tolist()]
     try:
-        return shares(plain(probs), rows, len(kinds), "probs")
+        return shares(plain(probs), rows, len(kinds), "pred_probs")
     except ToolError as error:
         raise BadInput(str(error)) from None
 
@@ -103,7 +120,7 @@ def _columns(probs: Any, values: NDArray[Any], labels: Any) -> Collection[Hashab
     outside = [kind for kind in kinds.tolist() if not 0 <= kind < values.shape[1]]
     if outside and len(kinds) != values.shape[1]:
         raise BadInput(
-            f"labels: {outside[0]} is outside 0 to {values.shape[1] - 1}, which the columns of probs stand for; "
+            f"labels: {outside[0]} is outside 0 to {values.shape[1] - 1}, which the columns of pred_probs stand for; "
             "name the columns with classes="
         )
     return None if outside else list(range(values.shape[1]))
@@ -186,7 +203,7 @@ def _readable(seen: Seen, labels: Any, probs: Any, ids: Any) -> tuple[Any, Any, 
             return None
         found = np.asarray(plain(values))
         if len(found) != len(keep):
-            raise BadInput(f"{len(keep)} pictures, and {len(found)} labels, ids or rows of probs; the counts must agree")
+            raise BadInput(f"{len(keep)} pictures, and {len(found)} labels, ids or rows of pred_probs; the counts must agree")
         return found[keep]
 
     return seen.features[keep], kept(labels), kept(probs), kept(ids)

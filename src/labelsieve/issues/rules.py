@@ -1,7 +1,7 @@
 """Decides what to do about each label, from its evidence: a kind, an action and a sentence. Needs no torch.
 
-All thresholds stand here. A score says how well the given label holds its own, and is no probability; a confidence is the share
-of the mean softmax of both networks. Training mixes pictures, which keeps confidences low: 0.7 is much, and ambiguity is told by
+All thresholds stand here. A score says how well the given label holds its own, and is no probability; a confidence is the suggested
+class's share by whoever judges labels: heads that have not seen them, or both networks. Training mixes pictures, which keeps confidences low: 0.7 is much, and ambiguity is told by
 a ratio.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 TRUSTED = 1.0  # the score of labels that the user trusts
-# A label is relabelled without a person only when all of these hold, and both networks suggest the same class.
+# A label is relabelled without a person only when all of these hold, and opinions agree (`agree`).
 RELABEL_SCORE = 0.2  # at most
 RELABEL_CONFIDENCE = 0.7  # at least
 # Two classes are possible when the second is at least so large a part of the first.
@@ -54,7 +54,7 @@ class Signs:
     score: np.ndarray
     doubted: np.ndarray  # bool: the score is too low, see `doubted`
     differs: np.ndarray  # bool: another class than the given one is suggested
-    agree: np.ndarray  # bool: both networks suggest the same class
+    agree: np.ndarray  # bool: the networks agree with each other, and so do those who judge in their place
     confidence: np.ndarray  # of the suggested class
     second_confidence: np.ndarray  # of the class after it
     best_chance: np.ndarray  # of the nearest prototype, whichever class it is of
@@ -100,12 +100,10 @@ def reasons(signs: Signs, kind: np.ndarray, action: np.ndarray, classes: Sequenc
     arrays = (signs.score, signs.confidence, signs.second_confidence, signs.differs, signs.doubted, signs.agree, signs.excused)
     columns = ([names[code] for code in row] for row in codes.tolist())
     rows = zip(kind.tolist(), action.tolist(), *columns, *(array.tolist() for array in arrays))
-    said = "The probabilities say" if signs.alone else "The networks say"
-    return [_reason(said, signs.alone, *row) for row in rows]
+    return [_reason(signs.alone, *row) for row in rows]
 
 
 def _reason(
-    said: str,
     alone: bool,
     kind: str,
     action: str,
@@ -121,21 +119,19 @@ def _reason(
     excused: bool,
 ) -> str:
     if kind == FINE and excused and differs:
-        return f"{said} {suggested} ({sure:.2f}), but here they are wrong more often than labels are (score {score:.2f})."
+        return f"Rather {suggested} ({sure:.2f}), but such doubts are wrong more often than labels are here (score {score:.2f})."
     if kind == FINE:
         return f"Fits {given} (score {score:.2f})."
     if kind == NONE:
         return f"Looks like none of the classes; closest is {suggested} ({sure:.2f})."
     if kind == MISLABELLED:
-        if alone:
+        if alone or action == RELABEL:
             return f"Looks like {suggested} ({sure:.2f}), not like {given} (score {score:.2f})."
-        if action == RELABEL:
-            return f"Looks like {suggested} ({sure:.2f}, both networks), not like {given} (score {score:.2f})."
-        unsure = "the networks are not sure" if sure < RELABEL_CONFIDENCE else "the score is not low enough to relabel it unseen"
-        doubt = unsure if agree else "the networks disagree"
+        unsure = "that is not sure" if sure < RELABEL_CONFIDENCE else "the score is not low enough to relabel it unseen"
+        doubt = unsure if agree else "opinions differ"
         return f"May be {suggested} ({sure:.2f}) rather than {given} (score {score:.2f}), but {doubt}."
     if not differs:
-        return f"{said} {given} ({sure:.2f}), but its score is low ({score:.2f}); next is {second} ({next_best:.2f})."
+        return f"Most like {given} ({sure:.2f}), but its score is low ({score:.2f}); next is {second} ({next_best:.2f})."
     if not doubted:
-        return f"{said} {suggested} ({sure:.2f}), but the score supports {given} ({score:.2f})."
+        return f"Most like {suggested} ({sure:.2f}), but the score supports {given} ({score:.2f})."
     return f"Between {suggested} ({sure:.2f}) and {second} ({next_best:.2f}); given is {given} (score {score:.2f})."

@@ -99,7 +99,7 @@ class RunReport:
 MILESTONES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 MEANING = {
     "keep": "the label fits",
-    "relabel": "both networks are sure of the same other class",
+    "relabel": "surely looks like another class",
     "review": "in doubt; a person should look",
     "drop": "looks like none of the classes",
 }

@@ -93,7 +93,7 @@ function body(row, full) {
     row.own ? h("p", { class: "odd" }, h("b", {}, row.own), `: ${store.meanings[row.own] ?? ""}`) : null,
     full ? twice(row, full.copy) : null,
     bar("given", store.classes[row.given], row.score, "given label, its score (low is suspicious)", points),
-    bar("suggested", store.classes[row.suggested], row.confidence, "suggested, share of the networks"),
+    bar("suggested", store.classes[row.suggested], row.confidence, "suggested, its share"),
     h("p", { class: "reason" }, full?.reason ?? ""),
     classes(row),
     full ? near(`Clean ${store.classes[row.given]}, nearest`, full.near_given) : null,
