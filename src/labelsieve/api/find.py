@@ -90,8 +90,8 @@ def _warn_of_columns(values: NDArray[Any], codes: NDArray[np.int64], kinds: NDAr
     if 2 * found.max(1).sum() > len(codes) and len(set(column.tolist())) == len(kinds):
         own = next(number for number, other in enumerate(column) if number != other)
         warnings.warn(
-            f"pred_probs: column {column[own]} goes with {kinds[own].item()!r}, not column {own}, as the sorted labels would have it; "
-            f"name the columns in their order with classes=[...]",
+            f"pred_probs: column {column[own]} goes with {kinds[own].item()!r}, not column {own}, as the sorted labels would "
+            f"have it; name the columns in their order with classes=[...]",
             stacklevel=4,
         )
 
