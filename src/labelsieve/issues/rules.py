@@ -1,8 +1,8 @@
 """Decides what to do about each label, from its evidence: a kind, an action and a sentence. Needs no torch.
 
 All thresholds stand here. A score says how well the given label holds its own, and is no probability; a confidence is the
-suggested class's share by whoever judges labels: heads that have not seen them, or both networks. Training mixes pictures, which keeps
-confidences low: 0.7 is much, and ambiguity is told by a ratio.
+suggested class's share by whoever judges labels: heads that have not seen them, or both networks. Training mixes pictures,
+which keeps confidences low: 0.7 is much, and ambiguity is told by a ratio.
 """
 
 from collections.abc import Sequence
