@@ -54,6 +54,18 @@ def test_figures_say_what_they_were_measured_with(shell: Shell, tmp_path: Path) 
         assert found["environment"]["threads"] == 1 and found["environment"]["packages"]["torch"]
 
 
+@pytest.mark.slow
+def test_a_run_of_two_sizes_has_every_stage(shell: Shell, tmp_path: Path) -> None:
+    small = ("--classes", 4, "--device", "cpu", "--set", "pictures.size=8", "--set", "training.batch=16")
+    answer = shell("bench", "--scale", "100,200", *small, "--set", "training.warmup_batch=16", "--json", tmp_path / "grown.json")
+    assert answer.code == 0, answer.err
+    found = json.loads((tmp_path / "grown.json").read_text())
+    assert [one["samples"] for one in found["sizes"]] == [100, 200]
+    assert {"warm-up epoch", "issues.csv", "report", "review's start"} <= found["sizes"][1]["stages"].keys()
+    assert all(stage["host_gib"] > 0 for one in found["sizes"] for stage in one["stages"].values())
+    assert "grows as" in answer.out and "the device waits" in answer.out
+
+
 OPEN = ("training.batch=0", "training.warmup_batch=0", "engine.eval_batch=0", "views.policy=by-network", "network=auto")
 
 

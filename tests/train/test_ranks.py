@@ -9,11 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from inspect import signature
 from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed.elastic.multiprocessing.api import PContext
+from torch.distributed.launcher.api import LaunchConfig
 
+from labelsieve.cli.train import PATIENT, wait_for_the_epoch
 from labelsieve.engine.dist import Ranks
 from labelsieve.errors import ToolError, UsageError
 from labelsieve.train.loop import PASSED_ON, Stopper
@@ -178,6 +182,16 @@ def test_a_signal_that_torchrun_passes_on_is_not_a_second_one(monkeypatch: pytes
                 signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_gpus_gives_an_epoch_its_time_also_where_torchrun_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch 2.11 has 30 seconds as a default of the function that ends its processes, and nothing that changes it."""
+    monkeypatch.setattr(PContext.close, "__defaults__", PContext.close.__defaults__)
+    monkeypatch.delenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", raising=False)
+    wait_for_the_epoch()
+    default = {name: given.default for name, given in signature(PContext.close).parameters.items()}
+    assert default["timeout"] == PATIENT and default["death_sig"] is None
+    assert LaunchConfig(1, 1, 1).shutdown_timeout == PATIENT
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ from labelsieve.train.start import start
 OFTEN = 0.05  # seconds between two looks at the memory
 DRAWN = 512  # pictures of noise, on which the classes' patterns lie
 WRONG = 0.2  # of the labels
+BRIEF = 0.5  # seconds, below which how a stage grows says more of the clock
 COSTLY = 200_000  # samples, from which on all neighbours are not looked for on a CPU: hours
 
 
@@ -44,6 +45,9 @@ class Stage:
     seconds: float
     host_gib: float
     device_gib: float | None = None
+
+
+NONE = Stage(0.0, 0.0)
 
 
 @dataclass
@@ -174,12 +178,15 @@ def own_memory() -> float:
 
 
 def exponents(found: Sequence[Grown]) -> Mapping[str, float]:
-    """By which power of the samples each stage's time grows, from the second largest set to the largest: 1 is linear."""
+    """By which power of the samples each stage's time grows, from the second largest set to the largest: 1 is linear.
+
+    Of stages that are over in no time none.
+    """
     if len(found) < 2:
         return {}
     less, more = found[-2:]
     times = np.log(more.samples / less.samples)
-    both = [name for name in more.stages if name in less.stages and less.stages[name].seconds > 0]
+    both = [name for name, stage in more.stages.items() if stage.seconds >= BRIEF and less.stages.get(name, NONE).seconds > 0]
     return {name: float(np.log(more.stages[name].seconds / less.stages[name].seconds) / times) for name in both}
 
 
@@ -191,23 +198,29 @@ def draw(found: Sequence[Grown], out: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8, 5))
-    names = dict.fromkeys(name for one in found for name in one.stages)
-    for i, name in enumerate(names):
+    axes.set(
+        xscale="log", yscale="log", xlabel="pictures", ylabel="seconds", title=f"labelsieve bench --scale, {found[-1].device}"
+    )
+    longest = {name: stage.seconds for one in found for name, stage in one.stages.items()}  # of the largest set that has it
+    for i, name in enumerate(sorted(longest, key=lambda name: -longest[name])):
         having = [one for one in found if name in one.stages]
         axes.plot(
             [one.samples for one in having],
             [one.stages[name].seconds for one in having],
             marker="o",
             label=name,
+            color=f"C{i % 8}",
             linestyle=("-", "--", ":")[i // 8 % 3],
         )
-    counts = np.array([found[0].samples, found[-1].samples], float)
-    for height in (1e-6, 1e-5, 1e-4, 1e-3):
-        axes.plot(counts, counts * height, color="0.85", linewidth=1, zorder=0)
-    axes.set(
-        xscale="log", yscale="log", xlabel="pictures", ylabel="seconds", title=f"labelsieve bench --scale, {found[-1].device}"
-    )
-    axes.legend(fontsize=7, loc="upper left")
+    within = axes.get_ylim()
+    counts = [one.samples for one in found]
+    for height in 10.0 ** np.arange(-9, 0):
+        axes.plot(counts, [count * height for count in counts], color="0.85", linewidth=1, zorder=0)
+    axes.plot([], [], color="0.85", label="linear growth")
+    axes.set_ylim(within)
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.minorticks_off()
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     figure.savefig(out, bbox_inches="tight")
     pyplot.close(figure)
 

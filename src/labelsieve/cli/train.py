@@ -23,7 +23,7 @@ Gpus = Annotated[
     int | None,
     typer.Option(min=1, help="Train with this many processes, one per GPU of this machine; with --device cpu, on its cores."),
 ]
-PATIENT = str(24 * 3600)  # seconds that torchrun waits after a first Ctrl-C: the epoch is trained to its end
+PATIENT = 24 * 3600  # seconds that torchrun waits after a first Ctrl-C: the epoch is trained to its end
 
 
 def is_rank() -> bool:
@@ -45,9 +45,17 @@ def launch(gpus: int, device: str | None) -> None:
         raise UsageError(f"--gpus {gpus}: there are {torch.cuda.device_count()} here; use --gpus {torch.cuda.device_count()}")
     if not dist.is_available():
         raise UsageError(f"--gpus {gpus}: torch {torch.__version__} was built without torch.distributed; leave it out")
-    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", PATIENT)
+    wait_for_the_epoch()
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // gpus)))
     raise typer.Exit(_ran(gpus))
+
+
+def wait_for_the_epoch() -> None:
+    """Before torch 2.12, torchrun kills what runs 30 seconds after a signal and cannot be told otherwise but here."""
+    from torch.distributed.elastic.multiprocessing.api import PContext
+
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(PATIENT))
+    PContext.close.__defaults__ = (None, PATIENT)  # which signal, how long
 
 
 def _ran(gpus: int) -> int:
