@@ -110,7 +110,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "q.npz", features=PROBS, labels=np.array([0, 1, 2]))
     with pytest.raises(ToolError, match=r"it has no pred_probs \(N, K\); the keys are features, labels"):
         read_probabilities(tmp_path / "q.npz", PictureOptions())
-    with pytest.raises(UsageError, match="no usual column name"):
+    with pytest.raises(UsageError, match="none has a usual name"):
         read_probabilities(table(tmp_path, "a,b\n1,0\n"), PictureOptions())
     with pytest.raises(ToolError, match="no such file"):
         read_probabilities(tmp_path / "none.npz", PictureOptions())

@@ -150,7 +150,8 @@ def say_decisions(run: Path) -> None:
     say_table([state.current for state in found.values() if state.current is not None])
     back = sum(state.current is None for state in found.values())
     written = f"{count:,} {'entry' if count == 1 else 'entries'} in {log.path}"
-    console.print(f"{written}; {back:,} {'sample' if back == 1 else 'samples'} decided and taken back")
+    taken_back = f"; {back:,} {'decision was' if back == 1 else 'decisions were'} taken back" if back else ""
+    console.print(f"{written}{taken_back}")
     if conflicts:
         console.print(f"conflicts, which the review page settles: {len(conflicts):,}", style="yellow")
         for line in list(said(dict(list(conflicts.items())[:CONFLICTS]))):

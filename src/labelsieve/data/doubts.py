@@ -33,8 +33,8 @@ def doubts(counts: Mapping[str, int]) -> Iterator[str]:
     name, low = min(counts.items(), key=lambda item: item[1])
     if samples < FEW_SAMPLES:
         yield (
-            f"{samples} samples are few: check every suggestion by eye, and take estimates as a guess (they were measured from "
-            f"{FEW_SAMPLES} on)"
+            f"{samples} samples are few: check every suggestion by eye, and treat estimates as rough (they were tested on "
+            f"{FEW_SAMPLES} and more)"
         )
     if single_samples(counts):
         yield (

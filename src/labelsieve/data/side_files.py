@@ -53,8 +53,8 @@ def _check_actions(path: Path, table: Table) -> None:
 def check_labels(path: Path, ids: Sequence[str], labels: Sequence[str]) -> None:
     """A `ToolError` where a table of trusted ids says another label than the data: it would pin one that is wrong."""
     table = open_table(path) if path.suffix.lower() in SUFFIXES else None
-    columns = [] if table is None else [name for name in table.columns if name.strip().lower() in usual.LABEL]
-    named = [] if table is None else [name for name in table.columns if name.strip().lower() in usual.ID]
+    columns = [] if table is None else [name for name in table.columns if usual.plainly(name) in usual.LABEL]
+    named = [] if table is None else [name for name in table.columns if usual.plainly(name) in usual.ID]
     if table is None or len(columns) != 1 or not named:
         return
     given = dict(zip(ids, labels))

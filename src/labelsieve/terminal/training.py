@@ -68,7 +68,7 @@ def line(step: Progress) -> str:
     """Epoch, phase, loss, accuracy, share of clean labels, time left."""
     words = said(step.record, step.epoch, step.epochs)
     which = " of the warm-up" if step.warming_up else ""
-    words.append(f"{step.seconds:.1f} s" + (f", about {say_duration(step.left)} left{which}" if step.left else ""))
+    words.append(f"{step.seconds:.1f} s" + (f", about {say_duration(step.left)} left{which}" if step.left >= 1 else ""))
     return "  ".join(words)
 
 

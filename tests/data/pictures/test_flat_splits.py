@@ -1,5 +1,6 @@
 """Folders named train, val and test that hold pictures without class folders: the labels come from a table, or it is an error."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +58,22 @@ def test_without_a_table_the_folders_and_the_remedy_are_named(flat: Path) -> Non
         recognise(flat)
 
 
-@pytest.mark.parametrize("names", ["id", "image"])
-def test_ids_without_an_ending_are_told(names: str, flat: Path) -> None:
-    (flat / "train.csv").write_text(f"{names},label\n0,cat\n1,dog\n2,cat\n")
+@pytest.mark.parametrize("ending", ["", ".png"])
+def test_paths_without_an_ending_are_found(ending: str, flat: Path) -> None:
+    rows = "".join(f"{row}{ending},{label}\n" for row, label in enumerate(("cat", "dog", "cat")))
+    (flat / "train.csv").write_text(f"image,label\n{rows}")
     (flat / "sample_submission.csv").write_text("id,label\n3,cat\n4,cat\n")
-    with pytest.raises(ToolError, match=r"0.png.* add the ending .png to the (column id|paths)"):
+    with pytest.raises(ToolError, match=r"There is \S+train/0.png. Give the folder .* root \(--root\)$"):
         opened(flat)
-    (flat / "train.csv").write_text("id,label\n0.png,cat\n1.png,dog\n2.png,cat\n")
+    (flat / "train.csv").write_text(f"id,label\n{rows}")
     with pytest.raises(ToolError, match=r"names pictures in the column .*--image-column id --root \S+/train --out RUN"):
         opened(flat)
     found = open_pictures(flat / "train.csv", PictureOptions(size=12, image_column="id", root=flat / "train"))
     assert len(found.collection.train) == 3
+    if not ending:
+        shutil.copy(flat / "train" / "0.png", flat / "train" / "0.jpg")  # which of the two is meant, nobody can know
+        found = open_pictures(flat / "train.csv", PictureOptions(size=12, image_column="id", root=flat / "train"))
+        assert [one.path for one in found.left_out] == ["0"] and "that of the file" in str(found.notes)
 
 
 @pytest.mark.parametrize("name", ["sample_submission.csv", "test.csv", "test_labels.csv"])

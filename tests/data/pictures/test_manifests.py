@@ -116,9 +116,9 @@ FAULTS: dict[str, tuple[str, str]] = {
     "two path columns": ("path,file,label\na,b,c\n", '"path" and "file" would both do; .* image_column'),
     "no label column": (
         "path,lable\nimg/0.png,a\n",
-        'name one with label_column \\(--label-column\\). The columns are "path", "lable"',
+        'columns "path", "lable" none has .* the labels: label_column \\(--label-column\\)',
     ),
-    "no header": ("img/0.png,cat\nimg/1.png,dog\n", "no usual column name; name one with image_column"),
+    "no header": ("img/0.png,cat\nimg/1.png,dog\n", "none has a usual name; say which one holds the paths of the pictures"),
     "a column twice": ("path,label,label\na,b,c\n", '"label" and "label" would both do|two columns'),
     "missing labels": ("path,label\nimg/0.png,a\nimg/1.png,\nimg/2.png\n", "2 of 3 rows have no label, the first is row 2"),
     "no path": ("path,label\nimg/0.png,a\n ,b\n", "row 2 has no picture path"),

@@ -238,7 +238,7 @@ def options_for(folder: str, file: Path, path: Path, options: PictureOptions) ->
 def _names_labels(file: Path, options: PictureOptions) -> bool:
     """Whether its header names pictures and labels."""
     columns = open_table(file, options.encoding).columns
-    return COLUMN in columns and (options.label_column in columns or any(name.lower() in usual.LABEL for name in columns))
+    return COLUMN in columns and (options.label_column in columns or any(usual.plainly(name) in usual.LABEL for name in columns))
 
 
 def _holds_labels(file: Path, options: PictureOptions) -> bool:

@@ -7,6 +7,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -51,8 +52,34 @@ WAYS: tuple[tuple[str, Callable[[str], str]], ...] = (
 def as_files_are_named(values: Sequence[Any], root: Path) -> tuple[list[Any], tuple[str, ...]]:
     """The paths from `root`, each written so that it leads to a file where one way does; and in words what was changed."""
     said: dict[str, None] = {}
-    found = [_mended(value, root, said) if _is_odd(value) else value for value in values]
+    endings = Endings(root)
+    found = [_mended(value, root, endings, said) if _is_odd(value) else value for value in values]
     return found, tuple(said)
+
+
+class Endings:
+    """The picture that a path without its ending means: the only one in its folder of that name. Folders are listed once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.known: dict[str, dict[str, str | None]] = {}
+
+    def added(self, path: str) -> str | None:
+        folder, name = os.path.split(path)
+        if folder not in self.known:
+            self.known[folder] = self._pictures(folder)
+        found = self.known[folder].get(name)
+        return None if found is None else os.path.join(folder, found)  # noqa: PTH118 - any text may come
+
+    def _pictures(self, folder: str) -> dict[str, str | None]:
+        """{name without ending: name}; None where several pictures have it, such as a photo and its mask."""
+        found: dict[str, str | None] = {}
+        with suppress(OSError, ValueError):
+            for entry in os.listdir(os.path.join(self.root, folder)):  # noqa: PTH118, PTH208
+                name, ending = os.path.splitext(entry)  # noqa: PTH122
+                if ending.lower() in SUFFIXES:
+                    found[name] = None if name in found else entry
+        return found
 
 
 def _is_odd(value: Any) -> bool:
@@ -60,10 +87,14 @@ def _is_odd(value: Any) -> bool:
     if not isinstance(value, str) or not value:
         return False
     odd = "\\" in value or "%" in value or value[0].isspace() or value[-1].isspace() or not value.isascii()
-    return odd or "://" in value
+    return odd or "://" in value or not _ends_as_picture(value)
 
 
-def _mended(value: str, root: Path, said: dict[str, None]) -> str:
+def _ends_as_picture(path: str) -> bool:
+    return path[path.rfind(".") :].lower() in SUFFIXES
+
+
+def _mended(value: str, root: Path, endings: Endings, said: dict[str, None]) -> str:
     if is_web_address(value.strip()):
         copy = copy_of(value)
         return copy if _is_there(root, copy) else value
@@ -78,7 +109,11 @@ def _mended(value: str, root: Path, said: dict[str, None]) -> str:
             if _is_there(root, now):
                 said |= dict.fromkeys(changes)
                 return now
-    return value
+    whole = None if _ends_as_picture(value) else endings.added(value)
+    if whole is None:
+        return value
+    said |= {"paths without an ending are read with that of the file": None}
+    return whole
 
 
 def _is_there(root: Path, path: str) -> bool:
@@ -118,8 +153,7 @@ def _near(path: str, root: Path) -> str:
         other = _other_case(root, path)
         return "" if other is None else f'There is "{other}": write upper and lower case as the files\' names do. '
     folder, ending = place
-    add = f"; add the ending {ending} to the paths" if ending else ""
-    return f"There is {root / folder / (path + ending)}{add}. "
+    return f"There is {root / folder / (path + ending)}. "
 
 
 def _other_case(root: Path, path: str) -> str | None:

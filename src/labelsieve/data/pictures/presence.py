@@ -39,11 +39,12 @@ def present(listing: Listing, strict: bool = False, known: Known | None = None) 
         raise unreadable(listing.place, found.left_out)
     if not len(found):
         first, root = found.left_out[0], getattr(listing.origin, "root", None)
+        outside = f", or allow paths outside of it: {named('outside')}" if leaving else ""
         odd = about_odd_paths([listing.origin.path(row) for row in range(len(listing))], root)
         raise ToolError(
             f"{listing.place}: none of its {len(found.left_out)} pictures can be reached; the first is "
             f'"{first.path}", looked for below {root or listing.place}: {first.reason}. {odd}'
-            f"Give the folder that the paths start from as {named('root')}, or allow paths outside of it: {named('outside')}"
+            f"Give the folder that the paths start from as {named('root')}{outside}"
         )
     return found
 

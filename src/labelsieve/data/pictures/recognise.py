@@ -194,7 +194,7 @@ def _is_manifest(file: Path, options: PictureOptions) -> bool:
         return False
     if file.suffix.lower() == ".parquet" and holds_pictures(file):
         return False
-    plain = {name.lower() for name in names}
+    plain = set(map(usual.plainly, names))
     image = options.image_column in names or bool(plain & set(usual.IMAGE))
     return image and (options.label_column in names or bool(plain & set(usual.LABEL)))
 
@@ -228,7 +228,7 @@ def _about_tables(path: Path, tables: Sequence[Path], folders: Sequence[str], op
 
 def _usable(path: Path, file: Path, names: Sequence[str], folders: Sequence[str], options: PictureOptions) -> str | None:
     """For a table with labels: which column names pictures, all but for an ending or a folder."""
-    if options.label_column not in names and not any(name.lower() in usual.LABEL for name in names):
+    if options.label_column not in names and not any(usual.plainly(name) in usual.LABEL for name in names):
         return None
     for name in names:
         try:
@@ -239,15 +239,8 @@ def _usable(path: Path, file: Path, names: Sequence[str], folders: Sequence[str]
         place = found_at(path, first, folders)
         if place is None:
             continue
-        folder, ending = place
-        command = f"labelsieve train {shlex.join([str(file), '--image-column', name, '--root', str(path / folder)])} --out RUN"
-        if not ending:
-            return f'{file.name} names pictures in the column "{name}": {command}'
-        there = (Path(folder) / f"{first}{ending}").as_posix()
-        return (
-            f'{file.name} names pictures in the column "{name}" without their ending: "{first}" is {there}; add the ending '
-            f"{ending} to the column {name}, then: {command}"
-        )
+        command = shlex.join([str(file), "--image-column", name, "--root", str(path / place[0])])
+        return f'{file.name} names pictures in the column "{name}": labelsieve train {command} --out RUN'
     return None
 
 
@@ -266,7 +259,7 @@ def _npz(path: Path) -> Layout:
 def _parquet(path: Path, options: PictureOptions) -> Layout:
     schema = parquet_file(path).schema_arrow
     vectors = [field.name for field in schema if is_vector(field.type, path)]
-    pictured = any(field.name.lower() in usual.IMAGE for field in schema if field.name not in vectors)
+    pictured = any(usual.plainly(field.name) in usual.IMAGE for field in schema if field.name not in vectors)
     if vectors and (options.image_column in vectors or (options.image_column is None and not pictured)):
         return Layout("embeddings", path, f'a Parquet file with lists of numbers in "{vectors[0]}"')
     if holds_pictures(path) and not _names_paths(schema, path, options):

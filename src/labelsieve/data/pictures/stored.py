@@ -287,7 +287,7 @@ def _schema_features(file: Path) -> Features:
     found: dict[str, Any] = {name: said.get(name) if isinstance(said, dict) else None for name in schema.names}
     if not any(isinstance(what, dict) and what.get("_type") == "Image" for what in found.values()):
         pictured = _picture_columns(file)
-        named = [name for name in pictured if name.lower() in usual.IMAGE]
+        named = [name for name in pictured if usual.plainly(name) in usual.IMAGE]
         found |= {name: {"_type": "Image"} for name in named or pictured}
     return found
 

@@ -35,7 +35,13 @@ LABEL = ("label", "class", "category", "target", "y", "given_label", "labels", "
 ID = ("id", "image_id", "sample_id", "img_id", "uuid", "guid", "key")
 SPLIT = ("split", "subset", "partition")
 ROLES = {"image": IMAGE, "label": LABEL, "id": ID, "split": SPLIT}
+HOLDS = {"image_column": "paths of the pictures", "label_column": "labels", "id_column": "ids"}
 MANY = 8  # columns: a table with more may hold one vector per row
+
+
+def plainly(name: str) -> str:
+    """A column's name as the usual ones are written: `File name` is file_name."""
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
 def columns_for(
@@ -55,7 +61,8 @@ def needed(columns: Sequence[str], given: str | None, usual: Sequence[str], opti
     if found is None:
         listed = ", ".join(f'"{name}"' for name in columns) or "none"
         raise UsageError(
-            f"{place}: no usual column name; name one with {named(option)}. The columns are {listed}{_instead(columns, option)}"
+            f"{place}: of the columns {listed} none has a usual name; say which one holds the {HOLDS.get(option, option)}: "
+            f"{named(option)}{_instead(columns, option)}"
         )
     return found
 
@@ -82,7 +89,7 @@ def optional(columns: Sequence[str], given: str | None, usual: Sequence[str], op
             )
         found = [given]
     else:
-        found = [name for name in columns if name.strip().lower() in usual]
+        found = [name for name in columns if plainly(name) in usual]
     if len(found) > 1:
         listed = " and ".join(f'"{name}"' for name in found)
         raise UsageError(

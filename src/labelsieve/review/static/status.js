@@ -24,7 +24,7 @@ export function draw() {
   say($("progress"), `${number(done)} of ${number(listed)} decided${right}${speed ? `, ${number(speed)} a minute${time}` : ""}`);
   const { expected, low, high, stop, next_share: share, one_in: oneIn, next } = facts.left;
   // Before, the page would only repeat a score.
-  say($("left"), facts.answers < facts.enough ? `wrong left: told after ${facts.enough} decisions` :
+  say($("left"), facts.answers < facts.enough ? `wrong left: shown after ${facts.enough} decisions` :
     `about ${number(expected)} wrong left (${number(low)} to ${number(high)})`);
   $("left").title = `Expected among all labels nobody has decided, with a 90 % interval, from the answers so far; of labels that are ` +
     `not listed, as the run sees them until some are checked. Of the next ${next}, ${inHundred(share)} in 100 are expected to be wrong.`;
