@@ -232,7 +232,10 @@ def resume(
     """
     folder = RunFolder.open(Path(path))
     config = folder.read_config()
-    method_named(config.method)
+    try:
+        method_named(config.method)
+    except UsageError as error:
+        raise ToolError(f"{folder.config}: {error}") from None
     if source is not None:
         config = moved_to(config, source)
     if rows is None:
