@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from labelsieve.errors import UsageError
-from labelsieve.reproduce.compare import BESIDE, compare_csv, compare_page, compare_runs, differing_settings, row_of, short_names
+from labelsieve.issues.table import read_issues
+from labelsieve.reproduce.compare import (
+    BESIDE,
+    compare_csv,
+    compare_lists,
+    compare_page,
+    compare_runs,
+    differing_settings,
+    row_of,
+    short_names,
+    without_tests,
+)
 from runs.tiny import pictures, tiny_config, whole
 
 
@@ -79,6 +90,12 @@ def test_a_run_without_test_pictures_and_a_sweep_are_named(tmp_path: Path, swept
     untested = whole(tmp_path / "run", tiny_config(f"arrays:{tmp_path / 'data.npz'}")).folder.path
     with pytest.raises(UsageError, match="trained without test pictures"):
         compare_runs([first, untested])
+    again = shutil.copytree(untested, tmp_path / "again")
+    assert without_tests([untested, again]) and not without_tests([first, untested])
+    text, listed = (again / "issues.csv").read_text(), sum(read_issues(again / "issues.csv")["is_label_issue"])
+    (again / "issues.csv").write_text(text.replace(",True,", ",False,", 1))  # one fewer
+    found = compare_lists([untested, again])
+    assert listed and [(one.listed, one.by_first) for one in found] == [(listed, listed), (listed - 1, listed - 1)]
     with pytest.raises(UsageError, match="this is a sweep of `labelsieve reproduce`; name runs in it"):
         compare_runs([first, swept])
 

@@ -1,14 +1,16 @@
 """`labelsieve compare RUN...`: runs side by side, with a paired interval on the difference of their test accuracies."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labelsieve.errors import UsageError
+
 if TYPE_CHECKING:
-    from labelsieve.reproduce.compare import Compared
+    from labelsieve.reproduce.compare import Compared, Listed
 
 
 def compare(
@@ -20,9 +22,19 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare runs side by side. Final numbers, differences with a paired bootstrap interval, and the settings that differ."""
+    """Compare runs side by side. Final numbers, differences with a paired bootstrap interval, and the settings that differ.
+
+    Of runs without test pictures: how many labels seem wrong, how many are listed, and how many by both.
+    """
     from labelsieve.cli.report import refuse_other_files
-    from labelsieve.reproduce.compare import compare_csv, compare_page, compare_runs, differing_settings
+    from labelsieve.reproduce.compare import (
+        compare_csv,
+        compare_lists,
+        compare_page,
+        compare_runs,
+        differing_settings,
+        without_tests,
+    )
     from labelsieve.runs import atomic
     from labelsieve.terminal.console import check_new, console
 
@@ -31,6 +43,12 @@ def compare(
         check_new("--out", out)
     elif out is not None:
         refuse_other_files(out)
+    if without_tests(runs):
+        if out is not None:
+            raise UsageError("--out: these runs have no test pictures, so there are no numbers to write; leave it out")
+        lists = compare_lists(runs)
+        _say_lists(lists, differing_settings(lists), as_json)
+        return
     found = compare_runs(runs, seed)
     settings = differing_settings(found)
     if out is not None and as_table:
@@ -41,12 +59,43 @@ def compare(
         typer.echo(json.dumps({"runs": [_facts(run) for run in found], "settings_that_differ": settings}))
         return
     _say_runs(found)
+    _say_settings(settings)
+    if out is not None:
+        console.print(f"{'table' if as_table else 'page'}: {out}")
+
+
+def _say_settings(settings: "Mapping[str, Sequence[str]]") -> None:
+    from labelsieve.terminal.console import console
+
     if settings:
         console.print("\nsettings that differ, run by run:")
     for key, values in settings.items():
         console.print(f"  {key}: {' | '.join(values)}")
-    if out is not None:
-        console.print(f"{'table' if as_table else 'page'}: {out}")
+
+
+def _say_lists(found: "Sequence[Listed]", settings: "Mapping[str, Sequence[str]]", as_json: bool) -> None:
+    """Of runs without test pictures: what they say of the labels."""
+    from labelsieve.issues.estimate import sentence
+    from labelsieve.terminal.console import console
+
+    if as_json:
+        facts = [
+            {
+                "run": str(run.path),
+                "epochs": run.record.epochs_done,
+                "wrong_share": [run.share.share, run.share.low, run.share.high] if run.share.known else None,
+                "listed": run.listed,
+                "listed_by_first": run.by_first,
+            }
+            for run in found
+        ]
+        typer.echo(json.dumps({"runs": facts, "settings_that_differ": settings}))
+        return
+    console.print("No test pictures, so no accuracy (train with --val PATH to have one). What the runs say of the labels:")
+    for place, run in enumerate(found, 1):
+        too = "" if place == 1 else f", {run.by_first:,} of them by run 1 as well"
+        console.print(f"{place}: {run.path}: {run.listed:,} listed{too}. {sentence(run.share)}")
+    _say_settings(settings)
 
 
 def _facts(run: "Compared") -> dict[str, Any]:

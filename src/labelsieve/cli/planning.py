@@ -189,8 +189,9 @@ def say_plan(asked: Asked) -> None:
     for source in dict.fromkeys(job.source for job in jobs):
         given = asked.places.data.get(source)
         console.print(f"  {DATA[source]}" + (f"  [{given}]" if given else ""))
-    console.print("\ncommands, each of which can be given alone:")
-    for task in plan.tasks:
+    others = "; further seeds by --seed N and --out .../seedN" if plan.seeds > 1 else ""
+    console.print(f"\ncommands, each of which can be given alone{others}:")
+    for task in (task for task in plan.tasks if task.seed == 0):
         console.print(f"  {task.command()}" + ("   # done" if task.done else ""))
     say_time(plan)
 

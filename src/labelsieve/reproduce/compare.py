@@ -10,13 +10,14 @@ import numpy as np
 
 from labelsieve.config.schema import dotted_keys, value_at
 from labelsieve.errors import UsageError
+from labelsieve.issues.estimate import Share
 from labelsieve.methods.parts.diagnostics import accuracy_interval
 from labelsieve.report.charts import Curve, line_chart
 from labelsieve.report.page import Section, figure, page, paragraph, table
 from labelsieve.reproduce.results import Final, final
 from labelsieve.results.kept import Answers, read_answers
 from labelsieve.run_files import is_there
-from labelsieve.runs.findings import Record, opinion, rankings, read_record
+from labelsieve.runs.findings import Record, opinion, rankings, read_findings, read_record
 from labelsieve.runs.folder import RunFolder
 from labelsieve.texts import as_csv
 
@@ -76,14 +77,45 @@ class Compared:
         return any(line["phase"] == "final" for line in self.record.metrics)
 
 
-def compare_runs(paths: Sequence[Path], seed: int = 0) -> list[Compared]:
-    """The first run is what the others are held against."""
+@dataclass(frozen=True)
+class Listed:
+    """What a run says of labels: how many are wrong, how many it lists, and how many of these the first run lists, too."""
+
+    path: Path
+    record: Record
+    share: Share
+    listed: int
+    by_first: int
+
+
+def without_tests(paths: Sequence[Path]) -> bool:
+    """Has none of the runs test pictures, as is usual with people's own? Then there are their lists to compare."""
+    return not any(is_there(folder.predictions) or final(read_record(folder)) for folder in _opened(paths))
+
+
+def compare_lists(paths: Sequence[Path]) -> list[Listed]:
+    """Joined by the samples' ids."""
+    folders = _opened(paths)
+    found = [read_findings(folder) for folder in folders]
+    ids = [set(np.array(one.columns["id"], object)[one.is_issue[one.order]]) for one in found]
+    return [
+        Listed(folder.path, read_record(folder), one.share, len(own), len(own & ids[0]))
+        for folder, one, own in zip(folders, found, ids)
+    ]
+
+
+def _opened(paths: Sequence[Path]) -> list[RunFolder]:
     if len(paths) < 2:
         raise UsageError("comparing takes at least two run folders")
     twice = [path for place, path in enumerate(paths) if path.resolve() in [other.resolve() for other in paths[:place]]]
     if twice:
         raise UsageError(f"{twice[0]}: named twice; name each run once")
-    folders = [RunFolder.open(path) for path in paths]
+    return [RunFolder.open(path) for path in paths]
+
+
+def compare_runs(paths: Sequence[Path], seed: int = 0) -> list[Compared]:
+    """The first run is what the others are held against."""
+    folders = _opened(paths)
     answers = [_answers(folder) for folder in folders]
     _check_same(paths, answers)
     first = answers[0].right
@@ -147,7 +179,7 @@ def _without_cell(names: list[str]) -> list[str]:
     return [name.partition("+")[2] for name in names] if len(cells) == 1 and all("+" in name for name in names) else names
 
 
-def differing_settings(runs: Sequence[Compared]) -> dict[str, list[str]]:
+def differing_settings(runs: Sequence[Compared | Listed]) -> dict[str, list[str]]:
     """Every setting that is not the same in all runs, with its value in each. Of a method's own, runs of others have none."""
     configs = [run.record.config for run in runs]
     found = {key: [str(value_at(config, key)) for config in configs] for key in dotted_keys()}
