@@ -232,6 +232,20 @@ def test_a_rank_that_does_not_see_the_run_folder_is_named(tmp_path: Path) -> Non
     assert "rank 1 of 2" in said and "a disk that all machines share" in said
 
 
+@pytest.mark.slow
+def test_a_signal_before_training_ends_all_in_one_sentence(tmp_path: Path) -> None:
+    """Only one process hears it, while both are still opening what they were given."""
+    slow = tmp_path / "slow.py"
+    slow.write_text("import os, pathlib, time\npathlib.Path('there' + os.environ['RANK']).touch()\ntime.sleep(300)\n")
+    both = ranks([labelsieve(*DIGITS, "--method-file", str(slow), "--out", "run")] * 2, [tmp_path] * 2)
+    for rank, process in enumerate(both):
+        until(process, (tmp_path / f"there{rank}").exists)
+    both[1].send_signal(signal.SIGTERM)
+    found = [ended(process) for process in both]
+    assert [code for code, _, _ in found] == [128 + signal.SIGTERM] * 2
+    assert [err for _, _, err in found] == ["error: ended by a signal; nothing is lost, give the command again\n", ""]
+
+
 def test_more_processes_than_a_batch_has_rows(tmp_path: Path) -> None:
     few = labelsieve(*DIGITS, "--set", "training.warmup_batch=3", "--batchnorm", "rank", "--out", "run")
     said = said_by(ranks([few] * 2, [tmp_path] * 2))

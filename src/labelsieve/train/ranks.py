@@ -72,6 +72,7 @@ class Meeting:
         self.watched = self._found()  # one that waits holds its connection, so the watch has one of its own
         self.table.set(self._at("who"), json.dumps([socket.gethostname(), os.getpid(), machine()]))
         self._beat(0)
+        self.remedy = "nothing is lost, give the command again"
         self.asked = 0  # ticks since a SIGTERM that nobody else heard; 0: none came
         signal.signal(signal.SIGTERM, self._heard)
         self.watch = Thread(target=self._watching, daemon=True)
@@ -136,6 +137,7 @@ class Meeting:
             made = then()
         if self.local == 0:
             self.table.set(self._at("opened", self.host), "")
+        self.remedy = "`labelsieve resume` goes on from the last checkpoint"
         return made
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
@@ -167,14 +169,14 @@ class Meeting:
             if dead:
                 self._end(
                     dead[0],
-                    "it was killed, or its machine is lost; `labelsieve resume` goes on from the last checkpoint",
+                    f"it was killed, or its machine is lost; {self.remedy}",
                     1,
                     dead,
                 )
             if self.asked > 3:
-                self._tell(-1, "ended by a signal; `labelsieve resume` goes on from the last checkpoint", 128 + signal.SIGTERM)
+                self._tell(-1, f"ended by a signal; {self.remedy}", 128 + signal.SIGTERM)
             if os.getppid() != parent:
-                self._end(-1, "stopped at once; `labelsieve resume` goes on from the last checkpoint", 130)
+                self._end(-1, f"stopped at once; {self.remedy}", 130)
             self.asked += bool(self.asked)
 
     def _is_dead(self, rank: int, missed: int) -> bool:
