@@ -18,7 +18,7 @@ REMEDY = "put it back, or repeat the run"
 MIB, GIB = 2**20, 2**30
 # Bytes: some ten times what a run on a million samples or of a thousand epochs comes to.
 SIZES = {
-    "config.yaml": 4 * MIB,
+    "config.yaml": MIB,
     "metrics.jsonl": 128 * MIB,
     "timings.jsonl": 16 * MIB,
     "state.json": 128 * MIB,
@@ -28,73 +28,129 @@ SIZES = {
 }
 KINDS = {".json": 16 * MIB, ".csv": 16 * GIB, ".parquet": 16 * GIB, ".npz": 64 * GIB, ".safetensors": 64 * GIB}
 OTHER = 64 * MIB
-LARGEST = 2**53  # numbers beyond it are none that we wrote
+LARGEST, FLOAT = 2**53, 3.5e38  # whole numbers and others beyond these are none that we wrote
 
-NUMBER = "a number"
-MAYBE = "a number or null"
-WHOLE = "a whole number"
+NUMBER = "a finite number"
+MAYBE = "a finite number or null"
+SHARE = "a number from 0 to 1"
+MAYBE_SHARE = "a number from 0 to 1, or null"
+PERCENT = "a number from 0 to 100"
+SECONDS = "a number from 0"
+COUNT = "a whole number from 0"
+MAYBE_COUNT = "a whole number from 0, or null"
 TEXT = "a text"
+MAYBE_TEXT = "a text or null"
+FLAG = "true or false"
+RANGES = {SHARE: (0, 1), PERCENT: (0, 100), SECONDS: (0, LARGEST), COUNT: (0, LARGEST)}
 Shape = str | list[Any] | tuple[Any] | Mapping[str, Any] | None  # (shape,): a list that is not empty; None: anything
 
+NOISE: Shape = {"share": SHARE, "low": SHARE, "high": SHARE, "by_class": (SHARE,), "firm_high?": MAYBE_SHARE, "by": TEXT}
+DECISION: Shape = {
+    "estimate": NOISE,
+    "lambda_u": NUMBER,
+    "mixture_threshold": NUMBER,
+    "mixture_memory": COUNT,
+    "least_clean?": NUMBER,
+    "epochs?": MAYBE_COUNT,
+    "mixed?": FLAG,
+}
+ACCURACY: Shape = {"both": PERCENT, "*": PERCENT}
 METRICS: Shape = {
-    "epoch": WHOLE,
+    "epoch": COUNT,
     "phase": TEXT,
     "loss?": {"*": (NUMBER,)},
     "lr?": NUMBER,
-    "steps?": [NUMBER],
-    "clean_share?": (NUMBER,),
-    "clean_precision?": [MAYBE],
-    "clean_recall?": [MAYBE],
+    "steps?": [COUNT],
+    "clean_share?": (SHARE,),
+    "clean_precision?": [MAYBE_SHARE],
+    "clean_recall?": [MAYBE_SHARE],
     "divergence?": [MAYBE],
     "consistency?": [MAYBE],
-    "auc_*": [MAYBE],
-    "wrong_labels?": WHOLE,
-    "accuracy?": {"both": NUMBER, "*": NUMBER},
-    "validation?": {"both": NUMBER, "*": NUMBER},
-    "also?": {"*": {"both": NUMBER, "*": NUMBER}},
+    "auc_*": [MAYBE_SHARE],
+    "wrong_labels?": COUNT,
+    "accuracy?": ACCURACY,
+    "validation?": ACCURACY,
+    "chosen_epoch?": COUNT,
+    "chosen_validation?": PERCENT,
+    "also?": {"*": ACCURACY},
     "notes?": [TEXT],
-    "noise?": {"share": NUMBER, "low": NUMBER, "high": NUMBER, "by_class": [NUMBER], "by": TEXT},
-    "decision?": {
-        "epochs?": MAYBE,
-        "lambda_u?": NUMBER,
-        "mixture_threshold?": NUMBER,
-        "mixture_memory?": NUMBER,
-        "least_clean?": NUMBER,
-    },
+    "noise?": NOISE,
+    "decision?": DECISION,
+}
+STATE: Shape = {
+    "format": COUNT,
+    "epoch": COUNT,
+    "fingerprint?": TEXT,
+    "metrics?": [METRICS],
+    "done?": FLAG,
+    "slim?": COUNT,
+    "decision?": DECISION,
+    "chosen?": {"epoch": COUNT, "accuracy": PERCENT},
+    "values?": [NUMBER],
 }
 BACKBONES_FRAME: Shape = {
-    "height": WHOLE,
-    "width": WHOLE,
-    "scaled": (WHOLE,),
+    "height": COUNT,
+    "width": COUNT,
+    "scaled": (COUNT,),
     "mode": TEXT,
     "interpolation": TEXT,
-    "fill": (WHOLE,),
+    "fill": (COUNT,),
 }
 SHAPES: dict[str, Shape] = {
     "metrics.jsonl": METRICS,
-    "timings.jsonl": {"epoch": WHOLE, "phase": TEXT, "seconds": NUMBER},
-    "data.json": {"notes?": [TEXT], "left_out?": WHOLE, "files?": [TEXT]},
+    "timings.jsonl": {"epoch": COUNT, "phase": TEXT, "seconds": SECONDS},
+    "data.json": {"notes?": [TEXT], "left_out?": COUNT, "files?": [TEXT]},
+    "state.json": STATE,
     "sweep.json": {
-        "format": WHOLE,
+        "format": COUNT,
         "labelsieve": TEXT,
-        "settings": {"epochs?": WHOLE, "share": NUMBER, "limit?": WHOLE, "sets": [TEXT]},
+        "settings": {"epochs?": COUNT, "share": NUMBER, "limit?": COUNT, "sets": [TEXT]},
         "plan?": {},
     },
-    "environment.json": {"packages?": {}},
+    "environment.json": {
+        **dict.fromkeys(("labelsieve?", "commit?", "python?", "platform?", "device?"), TEXT),
+        "commit_differs?": FLAG,
+        "threads?": COUNT,
+        "packages?": {"*": MAYBE_TEXT},
+    },
     "model.json": {
+        **dict.fromkeys(("labelsieve?", "cleaner?", "sha256?"), TEXT),
         "network": TEXT,
-        "networks": WHOLE,
-        "shape": (WHOLE,),
+        "networks": COUNT,
+        "shape": (COUNT,),
         "classes": (TEXT,),
         "mean": [NUMBER],
         "std": [NUMBER],
         "cosine": NUMBER,
         "fit?": TEXT,
-        "white?": WHOLE,
-        "crop?": WHOLE,
+        "white?": COUNT,
+        "crop?": COUNT,
         "backbone?": {"name": TEXT, "sha256": TEXT, "frame": BACKBONES_FRAME, "mean": (NUMBER,), "std": (NUMBER,)},
     },
 }
+
+# Arrays of .npz files that readers compute with: kind ("i" of any sign, "f", "b", "U") and number of axes.
+ARRAYS: dict[str, dict[str, str]] = {
+    "scores.npz": {
+        **dict.fromkeys(("ids", "classes"), "U1"),
+        "given": "i1",
+        **dict.fromkeys(("loss", "confidence", "top_probs"), "f2"),
+        **dict.fromkeys(("suggested", "top_classes"), "i2"),
+        "estimate": "f1",
+        "estimated_by": "U0",
+    },
+    "predictions.npz": {"label": "i1", "top": "i2", "test_set": "U0"},
+    "early_losses.npz": {"loss": "f2", "given": "i2", "classes": "U1", "wrong": "b2"},
+    "neighbours.npz": {"of": "i1", "given": "i2", "suggested": "i2"},
+    "map.npz": {"at": "f2"},
+}
+
+
+def check_array(name: str, key: str, kind: str, shape: tuple[int, ...]) -> None:
+    """A `Damage` where the array of that file is of another kind than those we write."""
+    wanted = ARRAYS.get(name, {}).get(key)
+    if wanted is not None and (kind.replace("u", "i") != wanted[0] or len(shape) != int(wanted[1])):
+        raise Damage(f"it is of kind {kind} and shape {shape}, not of kind {wanted[0]} with {wanted[1]} axes")
 
 
 def is_there(path: Path) -> bool:
@@ -161,6 +217,7 @@ def check(value: Any, shape: Shape, name: str) -> None:
     """A `Damage` where the value is not of this shape.
 
     A dict has the names of its shape, of which those with a "?" may be missing; "*" is any other, "a_*" any that begins so.
+    Readers ask whether a name is there, so one that may be missing and is null, where its shape has no null, is taken out.
     """
     if shape is None:
         return
@@ -187,6 +244,8 @@ def _check_names(value: Any, shape: Mapping[str, Any], name: str) -> None:
             check(value[bare], inner, f'"{bare}"')
         elif key == bare:
             raise Damage(f'"{key}" is null')
+        elif not (isinstance(inner, str) and _is(None, inner)):
+            value.pop(bare, None)
     beginnings = sorted((key[:-1] for key in shape if key.endswith("*")), key=len, reverse=True)
     for key in value.keys() - {key.removesuffix("?") for key in shape}:
         beginning = next((each for each in beginnings if key.startswith(each)), None)
@@ -195,9 +254,13 @@ def _check_names(value: Any, shape: Mapping[str, Any], name: str) -> None:
 
 def _is(value: Any, shape: str) -> bool:
     if value is None:
-        return shape == MAYBE
-    if shape == TEXT:
+        return shape.endswith("or null")
+    if shape in (TEXT, MAYBE_TEXT):
         return isinstance(value, str)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or shape == FLAG:
+        return isinstance(value, bool) and shape == FLAG
+    shape = shape.removesuffix(", or null")
+    if not isinstance(value, int if shape == COUNT else (int, float)):
         return False
-    return abs(value) <= LARGEST if isinstance(value, int) else shape != WHOLE
+    low, high = RANGES.get(shape, (-FLOAT, FLOAT))
+    return bool(low <= value <= high)  # which NaN is not

@@ -135,6 +135,13 @@ def bomb_of_aliases() -> bytes:
     return "\n".join(lines).encode()
 
 
+def bomb_of_merges() -> bytes:
+    """Tables merged into each other: nine times as many names with each line."""
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"a{k}: &a{k} {{<<: [{', '.join([f'*a{k - 1}'] * 9)}]}}" for k in range(1, 12)]
+    return "\n".join(lines).encode()
+
+
 YAML_ODD = ("*nowhere", "&a [*a]", "{", "2026-11-15", "0o17", "1_000", ".nan", "!!binary x", "<<: 1")
 YAML_HARM = (
     '!!python/object/apply:os.system ["touch ../outside/ran"]',
@@ -202,7 +209,10 @@ def lines_damaged(rng: random.Random, content: bytes) -> bytes:
 
 
 def yaml_damaged(rng: random.Random, content: bytes) -> bytes:
-    if rng.random() < 0.2:
+    kind = rng.random()
+    if kind < 0.02:
+        return rng.choice((bomb_of_merges(), content + content))  # the second has each name twice
+    if kind < 0.2:
         lines = content.decode().splitlines()
         place = rng.randrange(len(lines))
         head = lines[place].partition(":")[0]
@@ -377,6 +387,9 @@ def tensors_damaged(rng: random.Random, content: bytes) -> bytes:
         return (
             rng.choice((0, 1, length - 1, length + 1, len(content), 2**40, 2**63, 2**64 - 1)).to_bytes(8, "little") + head + body
         )
+    if kind < 0.3:  # values that are none
+        place, number = rng.randrange(max(1, len(body) - 400)) & ~3, rng.choice((b"\0\0\xc0\x7f", b"\0\0\x80\xff"))
+        return content[: 8 + length] + body[:place] + number * 100 + body[place + 400 :]
     tree = replanted(rng, json.loads(head))
     if kind > 0.6 and isinstance(tree, dict) and tree:
         name = rng.choice(list(tree))

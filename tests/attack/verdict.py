@@ -14,6 +14,7 @@ from attack.case import Case, World, lay_out
 
 CODES = {"predict": (0, 1, 2, 3)}  # and 0, 1 and 2 for all others
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
+NO_FIGURE = re.compile(r"\b(?:nan|inf)\b *%")
 STARTED = re.compile(r"^http://127\.0\.0\.1:\d+/", re.M)
 LONGEST = 4000  # characters of an error
 OWN = {  # by the command, what it may change and make
@@ -97,6 +98,8 @@ def _of_words(case: Case, ended: Ended) -> list[str]:
             found.append("no sentence")
         elif len(ended.err) > LONGEST:
             found.append(f"an error of {len(ended.err):,} characters")
+    elif NO_FIGURE.search(ended.out):
+        found.append("a figure that is none")
     if "Warning:" in ended.err or "warnings.warn" in ended.err:
         found.append("a warning of Python")
     # what `predict` prints is its table, which other programs read as it is

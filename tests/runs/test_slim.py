@@ -36,7 +36,7 @@ def test_two_large_networks_after_a_long_run_fit_the_promise(tmp_path: Path) -> 
         past = {f"teacher{number}.past": torch.rand(5, 50_000, dtype=torch.float64)}
         tables[f"learner{number}"] = net.state_dict()
         tables["method"] |= past | {f"judge{number}.{name}": value for name, value in judge.state_dict().items()}
-    metrics = [{"epoch": epoch, "phase": "prototypes", "loss": {"mixed": [0.123456789] * 100}} for epoch in range(450)]
+    metrics = [{"epoch": epoch, "phase": "prototypes", "loss": {"mixed": [0.123456789] * 100}} for epoch in range(1, 451)]
     checkpoint.save_slim(tmp_path, Checkpoint(450, pack(tables), {"metrics": metrics}))
     sizes = [file.stat().st_size for file in tmp_path.glob("epoch-*/*")]
     assert max(sizes) <= 16 * MIB and sum(sizes) <= 64 * MIB and len(sizes) > 3

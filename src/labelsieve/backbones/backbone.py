@@ -172,9 +172,11 @@ def plain_name(name: str) -> str:
 def rebuilt(facts: Mapping[str, Any], tensors: dict[str, Tensor], place: str) -> Backbone:
     """The backbone of a run: what was written down of it, and its own weights, which lie at `place`."""
     sight = Sight.of(facts)
-    network = body_of(facts["name"], sight.frame.height)
-    _, missing, misfits = matching(network.state_dict(), tensors)
+    with torch.device("meta"):  # takes no memory: what a stranger describes may be of any size
+        wanted = body_of(facts["name"], sight.frame.height).state_dict()
+    _, missing, misfits = matching(wanted, tensors)
     if not missing and not misfits:
+        network = body_of(facts["name"], sight.frame.height)
         network.load_state_dict(tensors)
     if missing or misfits or digest(network.state_dict()) != facts["sha256"]:
         raise ToolError(f"{place}: these are not the weights the run started with; put back the file that came with the run")

@@ -4,6 +4,7 @@ What is written into a run folder loads back to the same run. Unknown keys and w
 suggest the nearest one.
 """
 
+import os
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -14,11 +15,13 @@ import yaml
 
 from labelsieve.config.setting import RULE, Rule, check, setting
 from labelsieve.data.pictures.options import PictureSettings
+from labelsieve.doors import short
 from labelsieve.errors import ToolError, UsageError, suggest
 
 VERSION = 1
 OWN = "own"
 EMPTY = ("pictures.id_column", "pictures.split_column")  # where "" says that there is no such column; elsewhere it is none
+LONGEST = 5000  # bytes of a text: a path has 4,096 at most
 T = TypeVar("T")
 
 
@@ -311,8 +314,8 @@ def full_key(key: str) -> str:
         return ends[0]
     if ends:
         raise UsageError(f'setting "{key}" is ambiguous: {" or ".join(ends)}')
-    short = {known.rpartition(".")[2]: known for known in keys}
-    raise UsageError(f'setting "{key}" is not known{suggest(key, [*keys, *short])}; `labelsieve presets --keys` lists all')
+    last = {known.rpartition(".")[2]: known for known in keys}
+    raise UsageError(f'setting "{short(key)}" is not known{suggest(key, [*keys, *last])}; `labelsieve presets --keys` lists all')
 
 
 def override(config: Config, settings: Mapping[str, Any]) -> Config:
@@ -369,7 +372,7 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
             return value
         if isinstance(value, str) and value.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
             return value.lower() in ("true", "yes", "on", "1")
-    elif hint is str and isinstance(value, str):
+    elif hint is str and isinstance(value, str) and _is_plain(value):
         return value
     elif hint == tuple[str, ...] and isinstance(value, (str, list, tuple)):
         words = value.split(",") if isinstance(value, str) else value
@@ -383,9 +386,17 @@ def coerce(value: Any, hint: Any, key: str) -> Any:
     raise UsageError(f'setting "{key}" must be {type_name(hint)}, not {_shown(value)}')
 
 
+def _is_plain(text: str) -> bool:
+    """Whether it can be a name or a path on any system."""
+    try:
+        return "\0" not in text and len(os.fsencode(text)) <= LONGEST
+    except UnicodeEncodeError:
+        return False
+
+
 def _shown(value: Any) -> str:
     """A value as it was written; lists and tables by their kind, for a few lines of YAML can be one that fills the memory."""
-    return f"a {type(value).__name__}" if isinstance(value, (list, tuple, dict, set)) else repr(value)
+    return f"a {type(value).__name__}" if isinstance(value, (list, tuple, dict, set)) else short(repr(value))
 
 
 def _whole(value: int | float | str) -> int:
@@ -425,11 +436,25 @@ def to_yaml(config: Config) -> str:
     return yaml.safe_dump(tree | ({config.method: own} if own else {}), sort_keys=False, allow_unicode=True)
 
 
+class _Plain(yaml.SafeLoader):
+    """YAML as we write it: elsewhere a few lines merge tables into each other until they fill the memory, and the last wins."""
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Of each table, before its values are made."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith((":merge", ":value")):
+                raise yaml.YAMLError(f"line {key.start_mark.line + 1}: no name of a setting")
+            if key.value in seen:
+                raise yaml.YAMLError(f"line {key.start_mark.line + 1}: a name that is there already")
+            seen.add(key.value)
+
+
 def from_yaml(text: str, place: str) -> Config:
     """The configuration in a file; `place` names it in errors. Missing keys take their defaults, unknown ones are errors."""
     try:
-        tree = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+        tree = yaml.load(text, _Plain)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # the last of dates and numbers that are none
         raise ToolError(f"{place}: not readable as YAML ({str(error).splitlines()[0]}); restore it or start a new run") from None
     if not isinstance(tree, dict):
         raise ToolError(f"{place}: it holds no settings; restore it or start a new run")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from labelsieve.doors import short
 from labelsieve.errors import UsageError, suggest
 
 RULE = "setting"  # the key in a field's metadata
@@ -30,11 +31,12 @@ class Rule:
         if self.choices and not any(_is(value, choice) for choice in self.choices):
             if not isinstance(value, str):
                 *some, last = map(str, self.choices)
-                raise UsageError(f'setting "{key}" is {value}; it must be {", ".join(some)} or {last}')
+                raise UsageError(f'setting "{key}" is {short(value)}; it must be {", ".join(some)} or {last}')
             known = [str(choice) for choice in self.choices]
-            raise UsageError(f'{key} "{value}" is not known{suggest(str(value), known)}; there are: {", ".join(known)}')
+            raise UsageError(f'{key} "{short(value)}" is not known{suggest(value, known)}; there are: {", ".join(known)}')
         if (self.low is not None and not value >= self.low) or (self.high is not None and not value <= self.high):
-            raise UsageError(f'setting "{key}" is {value:g}; it must be {self.range_words()}')
+            shown = f"{value:g}" if isinstance(value, float) else short(value)
+            raise UsageError(f'setting "{key}" is {shown}; it must be {self.range_words()}')
 
     def range_words(self) -> str:
         if self.high is None:

@@ -20,6 +20,7 @@ from labelsieve.errors import ToolError, suggest
 CONTAINER = Path("/sys/fs/cgroup/memory.max")
 Array = NDArray[Any]
 AGAIN = "it is not a whole NumPy file: write it again"
+PACKED = 2**29  # bytes: what a run packs (labels and flags of each sample, names of files) is a tenth of that at a million
 COLUMNS = ("features", "embeddings", "embedding", "feature", "vector", "vectors", "x")  # of vectors in Parquet
 # Groups of names: the first group that has one decides, and two names of one group are an error.
 Groups = tuple[tuple[str, ...], ...]
@@ -56,8 +57,8 @@ def refuse_beyond_memory(count: int, place: str) -> None:
         )
 
 
-def read_npz(path: Path, of_run: bool = False) -> dict[str, Array]:
-    """Every array of the .npz at `path`, by key. Where it is a file of a run, it may be no link."""
+def read_npz(path: Path, of_run: bool = False, only: str | None = None) -> dict[str, Array]:
+    """Every array of the .npz at `path`, by key, or `only` one. Where it is a file of a run, it may be no link and no bomb."""
     with _opened(path, of_run) as stream:
         opened = np.load(stream, allow_pickle=False)
         if not isinstance(opened, np.lib.npyio.NpzFile):
@@ -65,8 +66,15 @@ def read_npz(path: Path, of_run: bool = False) -> dict[str, Array]:
         with opened:
             # A member gives no more than it announces, so this is all that there can be.
             members: Any = opened.zip
-            refuse_beyond_memory(sum(member.file_size for member in members.infolist()), str(path))
-            return {key: _member(opened, key, path) for key in opened.files}
+            unpacked = sum(member.file_size for member in members.infolist())
+            if of_run and unpacked > max(PACKED, os.fstat(stream.fileno()).st_size):
+                raise Damage(f"it unpacks to {unpacked:,} bytes, and we pack {PACKED:,} at most")
+            refuse_beyond_memory(unpacked, str(path))
+            found = {key: _member(opened, key, path) for key in opened.files if only in (None, key)}
+    for key, array in found.items() if of_run else ():
+        with reading(f'{path}, "{short(key)}"', run_files.REMEDY):
+            run_files.check_array(path.name, key, array.dtype.kind, array.shape)
+    return found
 
 
 def npz_keys(path: Path) -> tuple[str, ...]:

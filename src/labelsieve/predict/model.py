@@ -69,7 +69,7 @@ class Model:
     def __init__(
         self, experts: list[Expert], facts: dict[str, Any], device: torch.device, backbone: Backbone | None = None
     ) -> None:
-        self.experts = experts
+        self.experts, self.place = experts, "the model"
         self.backbone = backbone  # turns framed pictures into what the networks read, where they learnt from features
         self.classes: tuple[str, ...] = tuple(facts["classes"])
         self.shape: tuple[int, ...] = tuple(facts["shape"])
@@ -94,7 +94,10 @@ class Model:
                     prototypes = scaled(expert.prototypes, expert.cosine)
                     scores = losses.similarity(expert.projector(features), prototypes)
                 parts.append((logits, scores))
-        return [_joined(parts) for parts in found]
+        said = [_joined(parts) for parts in found]
+        if not all(bool(each.isfinite().all()) for one in said for each in (one.logits, one.prototypes) if each is not None):
+            raise ToolError(f"{self.place}: it answers with numbers that are not finite, so it or the data is damaged; {AGAIN}")
+        return said
 
     def seen(self, images: Tensor) -> Tensor:
         """What the networks look at: pictures of `shape`, or the middle of them."""
@@ -131,11 +134,11 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
     facts = run_files.facts(folder.model_facts, AGAIN)
     with reading(folder.model, AGAIN):
         tensors = read_tensors(folder.model)
-    try:
-        with reading(folder.model, AGAIN):
+        try:
             model = built(facts, tensors, device)
-    except ToolError as error:
-        raise type(error)(f"{folder.model}: {error}") from None
+        except ToolError as error:
+            raise type(error)(f"{folder.model}: {error}") from None
+    model.place = str(folder.model)
     if "backbone" in facts:
         with reading(folder.backbone, AGAIN):
             made = rebuilt(facts["backbone"], read_tensors(folder.backbone), str(folder.backbone))
@@ -178,8 +181,8 @@ def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.dev
     with torchs_own:
         if name not in own.REGISTERED:
             with torch.device("meta"):  # takes no memory: what a stranger describes may be of any size
-                wanted = {key: value.shape for key, value in made().state_dict().items()}
-            if wanted != {key: value.shape for key, value in values.items()}:
+                wanted = _kinds(made().state_dict())
+            if wanted != _kinds(values):
                 raise Damage(f'its tensors are not those of "{name}" for {len(facts["classes"])} classes of shape {short(shape)}')
         network = made().to(device).eval()
     network.load_state_dict(values)
@@ -194,6 +197,10 @@ def _expert(facts: dict[str, Any], tensors: dict[str, Tensor], device: torch.dev
     projector = Projector(features, weights[-1].shape[0], len(weights), facts["cosine"], seeded(0)).to(device)
     projector.load_state_dict(layers)
     return Expert(network, projector.eval(), prototypes, facts["cosine"])
+
+
+def _kinds(tensors: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, bool]]:
+    return {name: (value.shape, value.is_floating_point()) for name, value in tensors.items()}
 
 
 MANY = 20  # classes from which on the top 5 say something

@@ -121,6 +121,6 @@ def read_answers(folder: RunFolder) -> Answers:
         )
     found = read_npz(folder.predictions, of_run=True)
     missing = [key for key in ("label", "top", "test_set") if key not in found]
-    if missing or found["label"].ndim != 1 or found["top"].ndim != 2 or len(found["label"]) != len(found["top"]):
+    if missing or len(found["label"]) != len(found["top"]) or not found["top"].shape[1]:
         raise ToolError(f"{folder.predictions}: damaged; delete it, and {command('resume', folder.path)} writes it again")
     return Answers(found["label"], found["top"], str(found["test_set"]))

@@ -99,6 +99,8 @@ class ScoreHistory:
         if not state:  # a slim checkpoint has none
             return
         self.stride = int(state["stride"])
+        if self.stride < 1:
+            raise ValueError("the history's stride")
         self.recent = list(state["recent"]) if "recent" in state else []
         self.first = state.get("first")
         self.divisions = int(state["divisions"]) if "divisions" in state else len(self.recent)

@@ -18,15 +18,18 @@ from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from labelsieve import run_files
-from labelsieve.doors import reading
+from labelsieve.doors import Damage, reading
 from labelsieve.errors import ToolError
-from labelsieve.run_files import METRICS, NUMBER, WHOLE, check
+from labelsieve.run_files import STATE as STATE_SHAPE
+from labelsieve.run_files import check
 from labelsieve.runs import atomic
-from labelsieve.runs.folder import refuse_other_folder
+from labelsieve.runs.folder import epoch_of, refuse_other_folder
 
 FILE_BYTES = 15 * 2**20
 MOMENTUM = re.compile(r"\w+\.((optimiser|judge\d?)\.)?momentum\.\d+")  # ours; networks of users may have parts called so
 FORMAT = 1
+REAL = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+DTYPES = (*REAL, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
 STATE = "state.safetensors"
 
 
@@ -34,7 +37,11 @@ def read_tensors(file: Path, top: Path | None = None) -> dict[str, Tensor]:
     """By name. They are mapped and not copied, from the file that was opened and examined."""
     with run_files.open_file(file, top) as opened:
         again = Path(f"/proc/self/fd/{opened.fileno()}")  # the library opens files by their names only
-        return load_file(again if again.exists() else file)
+        found = load_file(again if again.exists() else file)
+    odd = next((value.dtype for value in found.values() if value.dtype not in DTYPES), None)
+    if odd is not None:
+        raise Damage(f"it holds {odd}".replace("torch.", ""))
+    return found
 
 
 def slim(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -168,9 +175,7 @@ def _read(newest: Path) -> Checkpoint:
     with reading(newest, "restore the checkpoint or start a new run"):
         try:
             facts = json.loads(run_files.text(newest / "state.json", newest.parents[1]))
-            check(
-                facts, {"format": WHOLE, "epoch": WHOLE, "slim?": WHOLE, "metrics?": [METRICS], "values?": [NUMBER]}, "state.json"
-            )
+            check(facts, STATE_SHAPE, "state.json")
             tensors = _read_slim(newest, facts["slim"]) if facts.get("slim") else _tensors(newest / STATE)
         except FileNotFoundError as error:
             raise ToolError(
@@ -179,6 +184,11 @@ def _read(newest: Path) -> Checkpoint:
             ) from None
         if facts["format"] > FORMAT:
             raise ToolError(f"{newest}: written by a newer labelsieve; upgrade labelsieve to continue this run")
+        last = max((line["epoch"] for line in facts.get("metrics", ())), default=facts["epoch"])
+        if not facts["epoch"] == last == epoch_of(newest):
+            raise Damage(f"state.json is of epoch {facts['epoch']}, and its metrics end with {last}")
+        if len(facts.get("values", (0, 0))) != 2:
+            raise Damage("its values are not two numbers")
         return Checkpoint(facts.pop("epoch"), tensors, facts)
 
 

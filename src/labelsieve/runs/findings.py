@@ -219,15 +219,18 @@ def findings(columns: Columns, scores: Mapping[str, np.ndarray], made_wrong: np.
         raise KeyError(f"{len(order)} rows for {len(ids)} samples")
     back = np.argsort(order, kind="stable")
     suggested = np.array([number[name] for name in columns["suggested_label"]], int)[back]
-    loss, given, predicted = scores["loss"].mean(0), scores["given"], scores["suggested"]
-    if not given.shape == loss.shape == predicted.shape[1:] == (len(ids),):
+    losses, given, predicted = scores["loss"], scores["given"], scores["suggested"]
+    if not given.shape == losses.shape[1:] == predicted.shape[1:] == (len(ids),):
         raise Damage("arrays of different lengths")
+    if not len(losses) or not ((given >= 0) & (given < len(classes))).all():
+        raise Damage("given labels that are no class, or no losses")
     score = np.array(columns["label_score"])[back]
     is_issue = np.array(columns["is_label_issue"], bool)[back]
     share, by = NOTHING_KNOWN, ""
     if "estimate" in scores and "estimated_by" in scores:
         share, by = _share(scores["estimate"]), str(scores["estimated_by"])
     wrong = spread(score, suggested != given, order, share)
+    loss = losses.mean(0)
     decided = np.array([action in LABELLING for action in columns["decided"]], bool)[back]
     return Findings(columns, classes, order, given, suggested, score, is_issue, loss, wrong, made_wrong, decided, share, by)
 

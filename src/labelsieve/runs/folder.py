@@ -213,11 +213,14 @@ def refuse_other_folder(path: Path, is_top: bool = False) -> None:
         raise ToolError(f"{path}: it is {what}, and what belongs to a run lies in its own folder; move the folder here")
 
 
+def epoch_of(checkpoint: Path) -> int:
+    """By the folder's name, `epoch-000012` or `epoch-000012-done`; -1 where it has another."""
+    digits = checkpoint.name.removeprefix("epoch-").removesuffix("-done")
+    return int(digits) if digits.isdecimal() else -1
+
+
 def _newest_epoch(checkpoints: Path) -> int:
-    """By the folders' names, `epoch-000012` or `epoch-000012-done`; -1 where there is none."""
-    return max(
-        (int(digits) for path in checkpoints.glob("epoch-*") if (digits := path.name.split("-")[1]).isdecimal()), default=-1
-    )
+    return max(map(epoch_of, checkpoints.glob("epoch-*")), default=-1)
 
 
 NAMED = 3  # ids that an error names

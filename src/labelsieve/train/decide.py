@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labelsieve.config.method_settings import settings_for
-from labelsieve.config.schema import Config, override
+from labelsieve.config.schema import Config, override, rules_by_key
 from labelsieve.engine.device import choose_device
 from labelsieve.methods.contract import Look, Method
 from labelsieve.methods.epochs import Diverged, learn
@@ -119,6 +119,9 @@ class NoiseDecision:
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> "NoiseDecision":
+        """A `UsageError` where something was not decided by us: it is in no range that the setting of its name has."""
+        for key, rule in rules_by_key().items():
+            rule.check(key, facts.get(key.removeprefix("training.").removeprefix("cleaning.")))
         estimate = dict(facts["estimate"])
         estimate["by_class"] = tuple(estimate["by_class"])
         return cls(**(facts | {"estimate": NoiseEstimate(**estimate)}))

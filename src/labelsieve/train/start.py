@@ -20,12 +20,13 @@ from labelsieve.config.fitting import fitted, mixed_as_published
 from labelsieve.config.method_settings import with_section
 from labelsieve.config.moved import check_there, moved_to
 from labelsieve.config.resolve import validate_for
-from labelsieve.config.schema import Config, override
+from labelsieve.config.schema import Config, override, value_at
 from labelsieve.data import label_files
 from labelsieve.data.pictures.decode import WHITEST
 from labelsieve.engine.device import choose_device
 from labelsieve.errors import ToolError, UsageError, command
 from labelsieve.issues.table import read_issues
+from labelsieve.methods.contract import Method
 from labelsieve.methods.parts.sgd import restore
 from labelsieve.methods.registry import method_named
 from labelsieve.nets.zoo import PREFIX
@@ -58,6 +59,9 @@ from labelsieve.train.run import (
 ALIKE = 0.01  # of a deviation: decoders round otherwise by far less
 
 
+SETTLED = ("training.batch", "training.warmup_batch", "training.lr", "engine.eval_batch")  # before a run begins
+
+
 def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None, mends: bool = True) -> Run:
     """The run as its checkpoint has it; with `mends`, what is missing in its folder is written again."""
     saved = checkpoint.load(folder.goes_on_from)
@@ -68,6 +72,9 @@ def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows
             f"put the old data back, or name them with --data"
         )
     _check_values(config, rows, saved.facts.get("values"))
+    still_open = next((key for key in SETTLED if value_at(config, key) == 0), None)
+    if still_open is not None:
+        raise ToolError(f'{folder.config}: setting "{still_open}" is 0, and the run began with another value; put that back')
     validate_for(config, rows.data)
     run = new_run(folder, config, rows, watch=watch)
     try:
@@ -87,8 +94,6 @@ def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows
 def _check_values(config: Config, rows: Rows, before: Sequence[float] | None) -> None:
     """A `ToolError` where samples have other values under the same labels; runs of earlier versions did not write these down."""
     now = values(rows)
-    if before is not None and len(before) != len(now):
-        raise ToolError("the checkpoint is damaged (its values are not two numbers); restore it or start a new run")
     if before is None or max(abs(one - other) for one, other in zip(before, now)) <= ALIKE * max(before[1], now[1]):
         return
     (mean, spread), (old_mean, old_spread) = now, before
@@ -167,6 +172,7 @@ def _decided_here(run: Run, there: dict[str, Any] | None) -> dict[str, Any] | No
 def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
     saved = as_kept_now(saved)
     method = run.parts.method
+    _check_tensors(method, saved)
     for net in method.nets:
         net.load_state_dict(_part(saved, f"learner{net.number}"))
     method.load_state_dict({name: value.to(method.facts.device) for name, value in _part(saved, "method").items()})
@@ -179,6 +185,19 @@ def _restore(run: Run, saved: checkpoint.Checkpoint) -> None:
         run.chosen = Chosen(**saved.facts["chosen"], tensors=_part(saved, "chosen"))
     run.metrics = list(saved.facts["metrics"])
     run.timings = run_files.records(run.home.timings)[: len(run.metrics)]
+
+
+def _check_tensors(method: Method, saved: checkpoint.Checkpoint) -> None:
+    """A `ToolError` where one is not the run's: copied in, it would be stretched, rounded, or zero where it is missing."""
+    now = {f"learner{net.number}.{name}": value for net in method.nets for name, value in net.state_dict().items()}
+    for name, value in (now | {f"tables.{name}": value for name, value in method.tables.items()}).items():
+        then = saved.tensors.get(name)
+        if then is None and saved.facts.get("slim") and checkpoint.MOMENTUM.fullmatch(name):
+            continue
+        if then is None or (then.shape, then.is_floating_point()) != (value.shape, value.is_floating_point()):
+            raise ToolError(f'"{name}" is missing in the checkpoint, or of another kind or size; restore it or start a new run')
+        if name in now and not bool(then.isfinite().all()):
+            raise ToolError(f'"{name}" has values in the checkpoint that are not finite; restore it or start a new run')
 
 
 def as_kept_now(saved: checkpoint.Checkpoint) -> checkpoint.Checkpoint:

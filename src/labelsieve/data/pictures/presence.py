@@ -84,7 +84,7 @@ def known_from(places: Iterable[Path]) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for place in places:
         with suppress(ToolError), reading(place, "delete it"):
-            kept = read_npz(place)
+            kept = read_npz(place, of_run=True)
             root, *paths = os.fsdecode(kept["paths"].tobytes()).split("\0")
             stamps = kept["stamps"].tolist()
             found |= {os.path.join(root, path): (size, time) for path, (size, time) in zip(paths, stamps, strict=True)}  # noqa: PTH118
