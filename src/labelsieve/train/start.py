@@ -195,7 +195,10 @@ def _check_tensors(method: Method, saved: checkpoint.Checkpoint) -> None:
         if then is None and saved.facts.get("slim") and checkpoint.MOMENTUM.fullmatch(name):
             continue
         if then is None or (then.shape, then.is_floating_point()) != (value.shape, value.is_floating_point()):
-            raise ToolError(f'"{name}" is missing in the checkpoint, or of another kind or size; restore it or start a new run')
+            raise ToolError(
+                f'"{name}" is missing in the checkpoint, or of another kind or size, so it does not fit config.yaml; put back the '
+                f"one that was changed, or start a new run"
+            )
         if name in now and not bool(then.isfinite().all()):
             raise ToolError(f'"{name}" has values in the checkpoint that are not finite; restore it or start a new run')
 
