@@ -196,8 +196,8 @@ def _check_tensors(method: Method, saved: checkpoint.Checkpoint) -> None:
             continue
         if then is None or (then.shape, then.is_floating_point()) != (value.shape, value.is_floating_point()):
             raise ToolError(
-                f'"{name}" is missing in the checkpoint, or of another kind or size, so it does not fit config.yaml; put back the '
-                f"one that was changed, or start a new run"
+                f'"{name}" is missing in the checkpoint, or of another kind or size, so it does not fit config.yaml; put the '
+                "one back that was changed, or start a new run"
             )
         if name in now and not bool(then.isfinite().all()):
             raise ToolError(f'"{name}" has values in the checkpoint that are not finite; restore it or start a new run')
