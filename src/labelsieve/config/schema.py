@@ -453,7 +453,7 @@ class _Plain(yaml.SafeLoader):
 def from_yaml(text: str, place: str) -> Config:
     """The configuration in a file; `place` names it in errors. Missing keys take their defaults, unknown ones are errors."""
     try:
-        tree = yaml.load(text, _Plain)
+        tree = _Plain(text).get_single_data()
     except (yaml.YAMLError, RecursionError, ValueError) as error:  # the last of dates and numbers that are none
         raise ToolError(f"{place}: not readable as YAML ({str(error).splitlines()[0]}); restore it or start a new run") from None
     if not isinstance(tree, dict):
