@@ -224,3 +224,15 @@ def test_resume_on_the_command_line_knows_its_own_backbone(
     torch.save(changed, tmp_path / "other.pth")
     other = [tmp_path / "other.pth" if word == weights else word for word in words]
     assert "has other settings" in shell(*other, "--resume").err
+
+
+def test_resuming_a_run_that_lost_its_backbone_fetches_none(
+    done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
+    """Its config.yaml may be a stranger's, and name any network of timm."""
+    run = Path(shutil.copytree(done / "run", tmp_path / "run"))
+    (run / "backbone.safetensors").unlink()
+    (run / "config.yaml").write_text((run / "config.yaml").read_text().replace("weights: backbone.safetensors", "weights: null"))
+    monkeypatch.setattr("labelsieve.runs.features.own_weights", lambda name: pytest.fail(f"looked for {name}"))
+    answer = shell("resume", run)
+    assert answer.code == 1 and f"{run / 'backbone.safetensors'}: missing; put back the backbone" in answer.err

@@ -65,6 +65,8 @@ SETTLED = ("training.batch", "training.warmup_batch", "training.lr", "engine.eva
 def restored(folder: RunFolder, config: Config, watch: Watch | None = None, rows: Rows | None = None, mends: bool = True) -> Run:
     """The run as its checkpoint has it; with `mends`, what is missing in its folder is written again."""
     saved = checkpoint.load(folder.goes_on_from)
+    if is_frozen(config) and not is_there(folder.backbone):  # no download: who resumes a stranger's run did not ask for one
+        raise ToolError(f"{folder.backbone}: missing; put back the backbone that came with the run, or start a new run")
     rows = rows_for(_as_begun(config), watch, known_files(folder)) if rows is None else rows
     if fingerprint(rows) != saved.facts.get("fingerprint"):
         raise ToolError(
