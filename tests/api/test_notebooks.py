@@ -162,7 +162,7 @@ def test_the_command_line_says_that_a_fits_data_are_in_no_file(tmp_path: Path) -
 
 
 def test_a_label_that_is_suggested_itself_is_not_called_another() -> None:
-    """Of clean data the first of the list are such; "0, rather 0" is no sentence."""
+    """Of clean data the first of the list are such; "0, looks like 0" is no sentence."""
     vectors, _, truth = blobs(90)
     found = find_label_issues(vectors, truth)
-    assert not found.is_label_issue.any() and "rather" not in repr(found) and "no other suggested (score" in repr(found)
+    assert not found.is_label_issue.any() and "looks like" not in repr(found) and "no other suggested (score" in repr(found)

@@ -36,7 +36,7 @@ def test_real_weights_under_foreign_names_give_the_same_features(lite0: Path) ->
     theirs.load_state_dict(torch.load(lite0, weights_only=True))
     theirs.eval()
     ours = backbone_for("tf_efficientnet_lite0", lite0)
-    assert ours.width == 1280 and "otherwise than timm" in ours.notes[0]
+    assert ours.width == 1280 and "other names than timm" in ours.notes[0]
     x = torch.randn(2, 3, 224, 224, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         expected = theirs.extract_features(x).mean((2, 3))

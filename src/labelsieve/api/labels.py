@@ -175,7 +175,7 @@ class IssueTable:
 
     def __repr__(self) -> str:
         lines = [
-            f"  {name!r}: {given!r}, {'no other suggested' if other == given else f'rather {other!r}'} (score {score:.3f})"
+            f"  {name!r}: {given!r}, {'no other suggested' if other == given else f'looks like {other!r}'} (score {score:.3f})"
             for name, given, other, score in self.top(5)
         ]
         warned = [f"  caution: {caution}" for caution in self.cautions]

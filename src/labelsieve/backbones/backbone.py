@@ -197,7 +197,7 @@ def with_weights(name: str, tensors: dict[str, Tensor], place: str, size: int | 
         found = by_timm(name, tensors, size) or {}
     if not found:
         found = by_order(wanted, tensors) or {}
-        notes = (f"weights: {place} names its {len(found)} tensors otherwise than timm; all fit {name} by order and shape",)
+        notes = (f"weights: {place} has other names than timm for its {len(found)} tensors; all fit {name} by order and shape",)
     if not found:
         what = (
             f'{len(missing)} of its {len(wanted)} tensors are not in it, the first is "{missing[0]}"' if missing else misfits[0]

@@ -84,7 +84,7 @@ def words(found: "Probabilities", issues: "LabelIssues", wrong: "NoiseEstimate")
         f"{len(found.ids):,} labels of {len(issues.classes):,} classes: {listed:,} are listed"
         + (f". {sentence(share)}" if share.known else ""),  # else a caution says so
         *(
-            f"  {issues.ids[i]}: {issues.classes[issues.given[i]]}, rather {issues.classes[issues.predicted[i]]} "
+            f"  {issues.ids[i]}: {issues.classes[issues.given[i]]}, looks like {issues.classes[issues.predicted[i]]} "
             f"(score {issues.score[i]:.3f})"
             for i in first
         ),
