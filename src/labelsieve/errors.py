@@ -32,7 +32,7 @@ def suggest(word: str, choices: Iterable[str]) -> str:
         return ""
     known, bare = [str(one) for one in choices], str(word).lstrip("0")
     padded = [one for one in known if one.lstrip("0") == bare] if str(word).isdecimal() else []
-    near = padded or get_close_matches(str(word), known, n=1, cutoff=0.5)
+    near = padded or get_close_matches(str(word), known, n=1, cutoff=0.55)
     return f' (did you mean "{near[0]}"?)' if near else ""
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,8 +76,8 @@ def presets(
     else:
         table.add_column("preset", no_wrap=True)
         table.add_column("what it is")
-        for known in PRESETS:
-            table.add_row(known, describe(known).splitlines()[0])
+        for what, alike in groupby(PRESETS, key=lambda known: describe(known).splitlines()[0]):
+            table.add_row("\n".join(alike), what)
         table.caption = "Others by a plus sign: " + ", ".join(f"NAME+{variant}" for variant in VARIANTS)
         table.caption_justify = "left"
     console.print(table)

@@ -109,14 +109,14 @@ def _work(pipe: Connection, config: str, given: dict[str, str], classes: tuple[s
     if hasattr(os, "nice"):
         os.nice(5)  # decisions come first
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the pipe
+    problem, read = "", None
     try:
         read = encoded_from_arrays(from_yaml(config, "the run's configuration"), given, classes)
     except Exception as error:  # whatever it is, the page should say it
-        pipe.send(str(error) or type(error).__name__)
-        return
-    pipe.send("")
-    while True:
-        try:
+        problem = str(error) or type(error).__name__
+    try:
+        pipe.send(problem)
+        while read is not None:
             pipe.send(read(*pipe.recv()))
-        except (EOFError, OSError):
-            return
+    except (EOFError, OSError):  # the server has gone
+        return
