@@ -107,7 +107,7 @@ def test_a_best_epoch_in_the_warm_up_is_marked(tmp_path: Path, source: str, swep
     for cleaner in ("ce", "gmm-agn", "cpc-awr"):
         place = out / "runs" / f"stripes+{cleaner}" / "seed1"
         lines = lines_of(place)
-        for line in lines:
+        for line in (line for line in lines if "accuracy" in line):
             line["accuracy"] = {"both": 100.0 if line is lines[0] else 50.0}
         (place / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     ce, *others = results(source, out)
