@@ -109,7 +109,7 @@ def test_what_is_wrong_with_val_is_told_before_pictures_are_decoded(tmp_path: Pa
     vectors(tmp_path / "v.parquet", None, 9)
     np.savez(tmp_path / "x.npz", images=np.zeros((4, 12, 12), np.uint8), labels=["cat", "dog", "cat", "emu"])
     said = {
-        "short.csv": "name one with label_column",
+        "short.csv": "say which one holds the labels",
         "other.csv": 'the class "cta" is not one of the 3',
         "v.parquet": "the model is trained on pictures",
         "x.npz": 'the class "emu" is not one of the 3',

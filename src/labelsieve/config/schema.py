@@ -21,7 +21,7 @@ from labelsieve.errors import ToolError, UsageError, suggest
 VERSION = 1
 OWN = "own"
 EMPTY = ("pictures.id_column", "pictures.split_column")  # where "" says that there is no such column; elsewhere it is none
-LONGEST = 5000  # bytes of a text: a path has 4,096 at most
+LONGEST = 2**16  # bytes of a text
 T = TypeVar("T")
 
 
